@@ -21,7 +21,7 @@ import typer
 from kilt.cli import app
 from kilt.config import SECTIONS, Config
 from kilt.games import ready_made_games
-from kilt.records import Record, described
+from kilt.records import Record, field_descriptions
 from kilt.spots.spot import Spot
 
 SOURCE = Path(inspect.getfile(Config)).parent
@@ -66,7 +66,7 @@ def reference_of_commands() -> str:
 
 def keys(kind: type[Record]) -> dict[str, tuple[str, str]]:
     """Return the default and the description of each key of a record, from its fields and its docstring."""
-    words = described(kind)
+    words = field_descriptions(kind)
     found = {}
     for field in dataclasses.fields(kind):
         plain = field.default is not dataclasses.MISSING

@@ -108,7 +108,7 @@ def of_buckets(problem: AbstractProblem, **more) -> Cfr:
     """A solver on disk for players who see buckets."""
     cut = BucketedSubgames.of(problem.abstract, 1)
     tables = DiskTables(cut, scale=SCALE / np.pi, **more)
-    return Cfr(tables, "cfr+", SubgameShares(cut, problem.abstract).of_strategy)
+    return Cfr(tables, "cfr+", SubgameShares(cut, problem.abstract).strategy_shares)
 
 
 @cache
@@ -161,7 +161,7 @@ def test_iterates_are_those_in_memory(name, size, trunk, count, tmp_path):
     if isinstance(game.game, Holdem):
         rule = rule_named("new-0.2-after-first")
         process_table(game, rule, found, game.tree.table_start, np.diff(game.tree.board_start))
-        np.testing.assert_allclose(strategy.processed(rule).table(), found, atol=1e-9)
+        np.testing.assert_allclose(strategy.post_processed(rule).table(), found, atol=1e-9)
     if cut.trunk_rounds == 2:
         shared = Cfr(WorkerTables(cut, LocalEngine(), 2, scale=SCALE, averaging=True))
         shared.step(3)
@@ -375,7 +375,7 @@ def test_runs_on_disk(tmp_path, monkeypatch):
     first.finish()
     files = {file.name: file.read_bytes() for file in (tmp_path / "run" / STRATEGY).iterdir()}
     store = first.solver.tables.store
-    with store.claimed(), pytest.raises(RunError, match="another process is at work"):
+    with store.lock(), pytest.raises(RunError, match="another process is at work"):
         resume(tmp_path / "run", budget=Budget(iterations=6)).finish()
     write, written = SubgameStore._write, []
 
@@ -585,11 +585,11 @@ def test_a_lost_worker_costs_its_own_subgames(tmp_path, monkeypatch, lossy):
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        patch.setattr(SubgameStore, "take_over", killed)
+        patch.setattr(SubgameStore, "replace_files", killed)
         shared.tables.settle()
     again = Cfr(DiskTables(cut, tmp_path / "shared", averaging=True))
     assert again.iterations == 5 and same_files(tmp_path / "shared", tmp_path / "alone")
-    shared.tables._sent.begin(10)
+    shared.tables._sent.forget_all(10)
     (tmp_path / "shared" / COMING).mkdir()  # of somebody who was killed before all files were there
     assert Cfr(DiskTables(cut, tmp_path / "shared", averaging=True)).iterations == 5
     fatal += [(10, 0)] * 6

@@ -169,7 +169,7 @@ def test_files_are_recorded_by_whoever_writes_them(tmp_path, monkeypatch):
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        patch.setattr(SubgameStore, "complete", killed)
+        patch.setattr(SubgameStore, "finish_replacement", killed)
         shared.tables.settle()
     assert not damage_of(tmp_path / "shared")
     alone.step(1)

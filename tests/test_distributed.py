@@ -810,7 +810,7 @@ def test_the_memory_of_a_plan_is_what_head_and_blades_hold(small, tmp_path):
     plan = resolve(config_of({"game": "royal.limit.2p", "cards": "IR-KE-KE 5-120-120-120", "solver": {"threads": 2}}))
     plan = replace(plan, config=replace(plan.config, engine=EngineConfig(batch=64)))
     spec = replace(plan.cards[0], plan=replace(plan.cards[0].plan, public=(PublicPlan(2, 4),)))
-    held = replace(plan, cards=(spec,)).parts((2,))
+    held = replace(plan, cards=(spec,)).process_memory((2,))
     large = replace(shared_game(plan.game, plan.menu, [spec], plan.options), batch=64)
     partition = large.open()
     WalkWorkspace(partition.head)  # tables of hands are kept from now on,
@@ -847,7 +847,7 @@ def as_head(head):
 def as_blade(child, batch, trunk, folder):
     child.work(batch)
     child.save(folder / "parts")
-    child.over(partial(won_in_part, 64), trunk)
+    child.map_average(partial(won_in_part, 64), trunk)
     child.write(folder / "shares", np.uint16)
 
 

@@ -25,7 +25,7 @@ from kilt.play.acpc import log_entry, log_line, read_log
 from kilt.play.agent import BASELINES
 from kilt.play.dealer import Dealer
 from kilt.play.match import MatchSetup, play_match
-from kilt.strategy.fixed import chances
+from kilt.strategy.fixed import action_chances
 from loaders import Diary, Rooted, baseline, dies_elsewhere, here_only
 
 NOLIMIT = load_game("holdem.nolimit.2p")
@@ -145,7 +145,7 @@ def test_baselines_do_as_their_table_says():
                     bounds = position.raise_bounds()
                     least = "r" if game is LEDUC else f"r{bounds[0]}" if bounds else ""
                     legal = (*position.passive_actions(), *([least] if bounds else []))
-                    assert chances(habits, legal)[legal.index(action)] > 0
+                    assert action_chances(habits, legal)[legal.index(action)] > 0
                 position = position.after(action)
 
 

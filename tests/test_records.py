@@ -25,7 +25,7 @@ from kilt.config import (
 )
 from kilt.errors import AbstractionError, EngineError, RunError
 from kilt.play.slumbot import ClientConfig
-from kilt.records import described, replaced
+from kilt.records import field_descriptions, replaced
 from kilt.runs.examples import EXAMPLES
 from kilt.runs.folder import CONFIG
 from kilt.runs.plan import resolve
@@ -149,7 +149,7 @@ def test_keys_of_external_sampling_are_read():
 @pytest.mark.parametrize("kind", [Config, *SECTIONS.values(), PublicPlan, Spot, ClientConfig])
 def test_every_key_is_described(kind):
     """`kilt new` and the reference print these texts."""
-    found = described(kind)
+    found = field_descriptions(kind)
     assert [name for name, words in found.items() if not words and name not in SECTIONS] == []
 
 

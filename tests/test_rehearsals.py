@@ -89,7 +89,7 @@ def test_a_second_setup_knows_that_everything_is_compiled(one_rehearsal, monkeyp
     assert done.workers == 1 and heard == [("equity", 1.0)]
     assert answer("setup") | {"seconds": 0} == {"seconds": 0, "compiling": 0.0, "workers": 0}
     # Other versions of compilers or processors, or other sources, have to compile again.
-    monkeypatch.setattr(jit, "target", lambda: "another processor")
+    monkeypatch.setattr(jit, "compile_target", lambda: "another processor")
     assert not rehearsals.is_ready()
     monkeypatch.undo()
 

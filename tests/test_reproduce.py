@@ -28,7 +28,7 @@ from kilt.players.known_tables import agent_profile
 from kilt.players.profile import StrategyRef
 from kilt.solve import forms
 from kilt.solve.cfr import Cfr
-from kilt.strategy.fixed import AGENTS, chances, flat_table, public_table
+from kilt.strategy.fixed import AGENTS, action_chances, flat_table, public_table
 from kilt.strategy.model import DecisionLayout
 from kilt.strategy.postprocess import rule_named
 from kilt.tree.best_response import response_values
@@ -137,14 +137,14 @@ def written(path, shape):
 )
 def test_what_agents_do(agent, facing, free, capped):
     for actions, wanted in ((("f", "c", "r"), facing), (("c", "r"), free), (("f", "c"), capped)):
-        assert chances(agent, actions).tolist() == wanted
+        assert action_chances(agent, actions).tolist() == wanted
 
 
 def test_agents_that_do_not_fit():
     with pytest.raises(GameError, match=r"unknown agent 'always-win': use one of always-fold"):
-        chances("always-win", ("c", "r"))
+        action_chances("always-win", ("c", "r"))
     with pytest.raises(GameError, match="plays poker"):
-        chances("always-call", ("1-1", "1-2"))
+        action_chances("always-call", ("1-1", "1-2"))
     with pytest.raises(GameError, match="bluff-1-1 has no bets"):
         public_table(VectorGame(load_game("bluff-1-1")), "always-call")
 

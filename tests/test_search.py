@@ -307,7 +307,7 @@ def test_ends_that_only_the_blueprint_comes_to_are_known_in_one_way(folder):
     rest = first_round_of(subgame(game, game.replay("cc/"), (4,), np.ones((2, 6))))
     ends = [rest.replay(history) for history in ("cc", "r2c", "cr3r9c", "r30c")]
     told, asked = (BlueprintContinuations(game, "cc/", 0, agent.raw) for _ in range(2))
-    every, alone = told(rest, ends), asked.followed(actions_of("1x, a"))(rest, ends)
+    every, alone = told(rest, ends), asked.leaf_values(actions_of("1x, a"))(rest, ends)
     for end in ends:
         (first, _), (place, ways) = every.places[end.history], alone.places[end.history]
         assert ways == 1

@@ -17,7 +17,7 @@ from kilt.abstraction.features import Deal
 from kilt.abstraction.pipeline import build as build_cards
 from kilt.cards.deck import FULL, Deck
 from kilt.cards.equity import Equity, duel, one_hand
-from kilt.config import Config, config_in
+from kilt.config import Config, find_config
 from kilt.cost import Cost
 from kilt.errors import GameError, RunError, file_errors
 from kilt.games import load_game, ready_made_games
@@ -455,6 +455,6 @@ def open_blueprint(folder: str | Path) -> Blueprint:
 
 
 def _require_config(what: What) -> Config:
-    if (config := config_in(what)) is None:
+    if (config := find_config(what)) is None:
         raise RunError(f"{what} is an unabstracted game: use a configuration, with `game` and `cards`")
     return config

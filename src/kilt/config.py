@@ -409,7 +409,7 @@ def config_of(data: Mapping[str, Any]) -> Config:
     return record_of(Config, data)
 
 
-def config_in(what: object) -> Config | None:
+def find_config(what: object) -> Config | None:
     """Return the configuration that an object, a mapping or a TOML file contains; None if `what` is a game."""
     if isinstance(what, Mapping):
         return config_of(what)

@@ -30,10 +30,10 @@ def uniform(key: np.uint64, number: np.uint64) -> float:
     return float(splitmix_word(key, number) >> np.uint64(11)) * 2.0**-53
 
 
-def drawn(key: int, number: int) -> float:
+def uniform_in_python(key: int, number: int) -> float:
     """Return the same random number as `uniform`, without compiled code.
 
-    >>> drawn(7, 0), drawn(7, 1)
+    >>> uniform_in_python(7, 0), uniform_in_python(7, 1)
     (0.0729703985808493, 0.3898297483912715)
     """
     word = (key + number * STEP) & WORD

@@ -356,10 +356,10 @@ def cache_index_files() -> list[str]:
     return sorted(str(index) for kernel, index in _kernels if kernel.signatures and index.exists())
 
 
-def target() -> str:
+def compile_target() -> str:
     """Return what compiled code depends on, as a text: versions of libraries, and the processor.
 
-    >>> numba.__version__ in target()
+    >>> numba.__version__ in compile_target()
     True
     """
     features = binding.get_host_cpu_features().flatten()

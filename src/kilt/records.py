@@ -149,11 +149,11 @@ def parsed(kind: type[Record], name: str, text: str) -> object:
     return tuple(map(hint, text.split(","))) if several else hint(text)
 
 
-def described(kind: type[Record]) -> dict[str, str]:
+def field_descriptions(kind: type[Record]) -> dict[str, str]:
     """Return the description of each field of a record, taken from the docstring of its class.
 
     >>> from kilt.config import EngineConfig
-    >>> described(EngineConfig)["address"]
+    >>> field_descriptions(EngineConfig)["address"]
     'HOST:PORT of an existing Ray cluster; empty: start one on this machine.'
     """
     _, _, text = (getdoc(kind) or "").partition("Parameters\n----------\n")
@@ -162,7 +162,7 @@ def described(kind: type[Record]) -> dict[str, str]:
     return {one.name: found.get(one.name, "") for one in fields(kind)}
 
 
-def commented(kind: type[Record], data: Mapping[str, Any]) -> str:
+def commented_toml(kind: type[Record], data: Mapping[str, Any]) -> str:
     """Return the text of a TOML file with all fields of a record, and a comment that describes each.
 
     Parameters
@@ -175,12 +175,12 @@ def commented(kind: type[Record], data: Mapping[str, Any]) -> str:
     import tomli_w
 
     plain, sections = [], []
-    words = described(kind)
+    words = field_descriptions(kind)
     for one in fields(kind):
         hint, several = _hint(kind, one.name)
         if issubclass(hint, Record) and not several:
             if one.name in data:
-                sections.append(f"\n[{one.name}]\n{commented(hint, data[one.name])}")
+                sections.append(f"\n[{one.name}]\n{commented_toml(hint, data[one.name])}")
             continue
         comment = textwrap.fill(words[one.name].replace("``", ""), 100, initial_indent="# ", subsequent_indent="# ")
         value = data.get(one.name, one.default)

@@ -135,7 +135,7 @@ def _mark() -> Path:
     sources = [(file.relative_to(root).as_posix(), file.stat()) for file in sorted(root.rglob("*.py"))]
     stamps = [f"{name} {found.st_mtime_ns} {found.st_size}" for name, found in sources]
     kept = os.environ.get("NUMBA_CACHE_DIR", "")
-    return machine.cache_folder() / "compiled" / artifact.fingerprint(str(root), kept, jit.target(), *stamps)
+    return machine.cache_folder() / "compiled" / artifact.fingerprint(str(root), kept, jit.compile_target(), *stamps)
 
 
 def _note(files: set[str]) -> None:

@@ -145,7 +145,7 @@ class RoundedTables(TreeTables):
             part = cut.part(number)
             layouts = cut.layouts(number, part)
             regret = scratch.regret[: int(layouts[0].start[-1])]
-            regret[: cut.lead_rows] = cut.lead(number, solver.trunk)
+            regret[: cut.lead_rows] = cut.lead_table(number, solver.trunk)
             boards = tree.board_start[1] + cut.cuts[number, :2]
             for r, (begin, end) in enumerate(cut.betting(number).rows.tolist()):
                 if r >= cut.trunk_rounds:

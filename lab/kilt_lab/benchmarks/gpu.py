@@ -114,7 +114,7 @@ def _royal(*, long: bool) -> list[Figure]:
         first, second = device.response_values(solver.average())
         curve[solver.iterations] = mbb * (first + second) / 2
     seconds = perf_counter() - begun
-    bounds, memory, moved = (-mbb * second, mbb * first), device.wanted(), device.moved()
+    bounds, memory, moved = (-mbb * second, mbb * first), device.memory_needed(), device.bytes_per_iteration()
     each = spent / max(curve)
     return [
         Figure("royal_seconds_to_1_mbb", f"royal hold'em below {TARGET:g} mbb/g by CFR+", seconds, "s"),

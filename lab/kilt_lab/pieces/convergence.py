@@ -127,7 +127,7 @@ def draws(problem: Problem, algorithm: str) -> bool:
     (False, True, False)
     """
     solver = make_solver(problem, algorithm)
-    return isinstance(solver, Cfr) and isinstance(solver.tables, TreeTables) and solver.tables.draws
+    return isinstance(solver, Cfr) and isinstance(solver.tables, TreeTables) and solver.tables.is_random
 
 
 def converge(

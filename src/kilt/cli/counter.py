@@ -177,7 +177,7 @@ def _same_game(what: str) -> str | Config:
     """Return the game of a run, or of a configuration without its engine, for counter-strategies."""
     from dataclasses import replace
 
-    from kilt.config import EngineConfig, config_in, read_config
+    from kilt.config import EngineConfig, find_config, read_config
     from kilt.runs.folder import CONFIG
     from kilt.runs.plan import with_built_cards
     from kilt.runs.run import open_run
@@ -185,7 +185,7 @@ def _same_game(what: str) -> str | Config:
     run = Path(what)
     if run.is_dir() and not (run / CONFIG).is_file():  # a run on an unabstracted game
         return open_run(run).game
-    config = read_config(run / CONFIG) if run.is_dir() else config_in(what)
+    config = read_config(run / CONFIG) if run.is_dir() else find_config(what)
     if config is None:
         return what
     if run.is_dir():

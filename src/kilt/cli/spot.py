@@ -85,7 +85,7 @@ def solve(
     from kilt.records import record_of
     from kilt.runs.folder import RunFolder
     from kilt.spots.saved import read_spot, require_kept
-    from kilt.spots.solving import SpotBudget, cost_of_run, in_chips, per_cent, solution_of
+    from kilt.spots.solving import SpotBudget, cost_of_run, in_chips, parse_target, solution_of
     from kilt.spots.spot import Spot
 
     if ranges and (option := next((text for text in ranges if text.startswith("-")), None)):
@@ -110,7 +110,7 @@ def solve(
         whole.pop("near", None)
     spot = read_spot(resume / SPOT, kept=True) if resume else record_of(Spot, whole | said)
     begun = RunFolder.open(resume) if resume else None
-    budget = SpotBudget(per_cent(target), iterations, seconds)
+    budget = SpotBudget(parse_target(target), iterations, seconds)
     with waiting("writing out the tree …"):
         run = spot.begin(budget, threads=threads, save=save, begun=begun, device=device)
     cost = cost_of_run(run)

@@ -30,7 +30,7 @@ from kilt.games.game import CHANCE, REVEAL, TERMINAL
 from kilt.games.holdem import Betting, Holdem
 from kilt.play.batch import bytes_of
 from kilt.strategy.blueprint import Blueprint
-from kilt.tree.betting import call_places, label_of
+from kilt.tree.betting import call_indices, label_of
 
 KIND = "values of states of a blueprint"
 GROUPS, DEALS, BOARDS = 12, 98_304, 64
@@ -256,7 +256,7 @@ class BlueprintValues:
             np.array(nodes.children),
             stakes,
             np.array([0.0 if position.folded is None else 2.0 * position.folded - 1 for position in positions]),
-            call_places(nodes, blueprint.level),
+            call_indices(nodes, blueprint.level),
             np.array(blueprint.first),
             shares,
             width,

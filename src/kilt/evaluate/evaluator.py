@@ -228,7 +228,7 @@ class DiskEvaluator(Evaluator[DiskProblem]):
 
     def _of(self, strategy: Any) -> DiskStrategy:
         assert isinstance(strategy, DiskStrategy)
-        return strategy.under(self.problem.subgames)
+        return strategy.with_payoffs(self.problem.subgames)
 
 
 class AbstractEvaluator(Evaluator[AbstractProblem]):

@@ -33,10 +33,10 @@ from kilt.solve.distributed.shared import StrategyPart
 from kilt.solve.external import DEALS, WalkWorkspace, rules_of
 from kilt.solve.external_kernels import deal_cards
 from kilt.solve.solver import StrategyInParts
-from kilt.strategy.fixed import chances, raises
+from kilt.strategy.fixed import action_chances, raises
 from kilt.strategy.postprocess import Rule
 from kilt.strategy.postprocess_kernels import CLASSES, RuleNumbers, post_process_table
-from kilt.tree.betting import BettingNodes, BettingTree, acted_before, after_chance, call_place, call_places
+from kilt.tree.betting import BettingNodes, BettingTree, acted_before, after_chance, call_index, call_indices
 
 SEED = 2**63  # different from the seeds of solvers
 OPPONENTS = ("always-call", "always-raise", "always-fold")  # rows of `strategy.fixed`
@@ -63,11 +63,11 @@ def fixed_strategy(game: SlotLayout, agent: str) -> AbstractStrategy:
     nodes, level = abstract.betting.nodes, abstract.betting.level
     shares = np.zeros(abstract.slots, dtype=np.uint8)
     decisions = np.flatnonzero(nodes.actor >= 0)
-    passive = 1 + call_place(nodes, level, decisions).astype(np.int64)
+    passive = 1 + call_index(nodes, level, decisions).astype(np.int64)
     for folds, count in np.unique(np.stack([passive, nodes.children[decisions]]), axis=1).T.tolist():
         actions = (*(FOLD, CALL)[2 - folds :], *[RAISE] * (count - folds))  # the size of the raises does not matter
         alike = decisions[(passive == folds) & (nodes.children[decisions] == count)]
-        shares[abstract.first[alike][:, None] + np.arange(count)] = np.round(chances(agent, actions) * 255)
+        shares[abstract.first[alike][:, None] + np.arange(count)] = np.round(action_chances(agent, actions) * 255)
     return AbstractStrategy(abstract, shares)
 
 
@@ -94,7 +94,7 @@ def post_processed(strategy: AbstractStrategy, rule: Rule) -> AbstractStrategy:
     betting, numbers = strategy.abstract.betting, rule.numbers
     if numbers is None:
         raise PlayError("the rule has user-defined classes: use `itself` or `kind` of kilt.strategy.postprocess")
-    call = call_place(betting.nodes, betting.level, np.flatnonzero(betting.nodes.actor >= 0)).astype(np.int64)
+    call = call_index(betting.nodes, betting.level, np.flatnonzero(betting.nodes.actor >= 0)).astype(np.int64)
     shares = np.asarray(strategy.shares, dtype=np.float32)
     first = strategy.abstract.first
     return strategy._replace(shares=_post_processed(rule, numbers, betting.nodes, first, call, shares))
@@ -350,7 +350,7 @@ def _calls(abstract: SlotLayout) -> npt.NDArray[np.uint8]:
     For a chance node, it is that of the node after it, which walks use in its place.
     """
     nodes = abstract.betting.nodes
-    return call_places(nodes, abstract.betting.level).astype(np.uint8)[after_chance(nodes)]
+    return call_indices(nodes, abstract.betting.level).astype(np.uint8)[after_chance(nodes)]
 
 
 def _same_bets(agent: BlueprintAgent, betting: BettingTree) -> bool:

@@ -22,10 +22,10 @@ from typing import Any, NamedTuple, Protocol, TypeVar, runtime_checkable
 import numpy as np
 
 from kilt.arrays import Array, FloatArray
-from kilt.draws import drawn
+from kilt.draws import uniform_in_python
 from kilt.errors import PlayError
 from kilt.games.holdem import RAISE, Betting, Holdem
-from kilt.strategy.fixed import AGENTS, chances
+from kilt.strategy.fixed import AGENTS, action_chances
 
 MOST_SIZES = 1000  # largest number of legal raises for which a policy lists each one
 
@@ -57,7 +57,7 @@ class Observation(NamedTuple):
 
         Use each `number` only once in a hand.
         """
-        return drawn(int(self.key), number)
+        return uniform_in_python(int(self.key), number)
 
 
 class Agent(Protocol):
@@ -310,7 +310,7 @@ class Fixed:
         actions, bounds = position.passive_actions(), position.raise_bounds()
         if bounds:
             actions = *actions, RAISE if position.rules.betting == "limit" else f"{RAISE}{bounds[0]}"
-        return _alike(position, actions, chances(self.habits, actions))
+        return _alike(position, actions, action_chances(self.habits, actions))
 
 
 def _alike(position: Betting, actions: tuple[str, ...], shares: FloatArray) -> PublicPolicy:
@@ -321,7 +321,7 @@ def _alike(position: Betting, actions: tuple[str, ...], shares: FloatArray) -> P
 
 @cache
 def _share(habits: str, kinds: tuple[str, ...]) -> tuple[float, ...]:
-    return tuple(chances(habits, kinds).tolist())
+    return tuple(action_chances(habits, kinds).tolist())
 
 
 @dataclass(frozen=True)

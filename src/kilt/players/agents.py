@@ -65,7 +65,7 @@ from kilt.search.agent import ResolvingAgent
 from kilt.solve.forms import load_problem, stored_form, stored_problem
 from kilt.solve.problem import ABSTRACT, FLAT, FlatProblem, VectorProblem
 from kilt.solve.registry import make_solver
-from kilt.strategy.blueprint import KIND, SHIPPED, STRATEGY, Blueprint, located
+from kilt.strategy.blueprint import KIND, SHIPPED, STRATEGY, Blueprint, find_blueprint
 from kilt.strategy.naming import AS_PLAYED, solved_name, strategy_name
 from kilt.strategy.postprocess import rule_named
 from kilt.strategy.table import Strategy
@@ -211,7 +211,7 @@ def blueprint_folder(spec: str) -> tuple[Path, list[str]]:
     """
     parts = spec.split("@")
     for n in range(len(parts), 0, -1):
-        if (place := located("@".join(parts[:n]))).exists():
+        if (place := find_blueprint("@".join(parts[:n]))).exists():
             return place, parts[n:]
     return Path(spec), []
 

@@ -232,7 +232,7 @@ def _played(problem: Problem, strategy: Any, rule: Rule) -> Any:
     if rule.idle:
         return strategy
     if isinstance(strategy, DiskStrategy):
-        return strategy.processed(rule)
+        return strategy.post_processed(rule)
     table = np.array(strategy)
     if isinstance(problem, VectorProblem):
         tree = problem.game.tree

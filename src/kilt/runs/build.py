@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from kilt.config import DEFAULT_ALGORITHM, Config, SolverConfig, changed, config_in, read_config
+from kilt.config import DEFAULT_ALGORITHM, Config, SolverConfig, changed, find_config, read_config
 from kilt.cost import Cost
 from kilt.errors import RunError
 from kilt.games.game import Game
@@ -105,7 +105,7 @@ def spec_of(
     folder : Path, optional
         Folder of a run that was killed at its start, whose card abstractions are continued.
     """
-    config = config_in(what)
+    config = find_config(what)
     if config and algorithm:
         raise RunError("a configuration needs an algorithm by name, so that its run can be resumed")
     if algorithm and against:

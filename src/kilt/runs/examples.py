@@ -14,7 +14,7 @@ from typing import Any
 
 from kilt.config import Config, config_of
 from kilt.errors import RunError
-from kilt.records import commented
+from kilt.records import commented_toml
 
 # The configuration to begin with: what differs from the defaults. `kilt.config` says what each key means.
 _FIRST: dict[str, Any] = {
@@ -76,7 +76,7 @@ def demo_config(minutes: float = 4.0, threads: int = 1) -> Config:
     return config_of(tomllib.loads(DEMO.format(minutes=minutes, threads=threads)))
 
 
-EXAMPLES = {"": commented(Config, _FIRST), "tartanian7": _TARTANIAN7}
+EXAMPLES = {"": commented_toml(Config, _FIRST), "tartanian7": _TARTANIAN7}
 
 
 def example_named(name: str) -> str:

@@ -315,7 +315,7 @@ class ResolvingAgent:
         moves = list(moves_of(self.game, position))
         for number, (before, action, after) in enumerate(moves):
             seen = board[: self.game.rules.board_size(after.round)]
-            given = time.before(moves[number + 1 :], me, half=action == REVEAL)
+            given = time.for_earlier_subgame(moves[number + 1 :], me, half=action == REVEAL)
             if at is not None:
                 at = (
                     self._deal(at, after, seen, me, given)
@@ -420,12 +420,12 @@ class ResolvingAgent:
     ) -> Resolved:
         settings, ranges, values = self.settings, dealable_ranges(self.game, reach, board), None
         menu = menu_of(settings, position.round, self.game)
-        limit = self._limit(position, me, time.part(FOR_ENDS)) if position.round in self._limited else None
+        limit = self._limit(position, me, time.for_part(FOR_ENDS)) if position.round in self._limited else None
         if settings.method != UNSAFE:
             values = (
                 self._values(before, me)
                 if before
-                else self._blueprint_values(position, board, me, ranges, limit and limit.followed(menu))
+                else self._blueprint_values(position, board, me, ranges, limit and limit.leaf_values(menu))
             )
         time.check()
         return resolve(

@@ -22,7 +22,7 @@ class Allowance:
     `until` is a time of `time.monotonic`, or None for no limit.
 
     >>> time = Allowance(monotonic() + 10)
-    >>> 4.9 < time.part(0.5).left < 5
+    >>> 4.9 < time.for_part(0.5).left < 5
     True
     """
 
@@ -36,11 +36,11 @@ class Allowance:
         """The seconds that are left until the time limit, at least 0; None if there is no limit."""
         return None if self.until is None else max(self.until - monotonic(), 0.0)
 
-    def part(self, share: float) -> Allowance:
+    def for_part(self, share: float) -> Allowance:
         """Return a time limit for a part of the work: a share, from 0 to 1, of the time that is left."""
         return self if self.left is None else replace(self, until=monotonic() + share * self.left)
 
-    def before(self, rest: Sequence[tuple[Betting, str, Betting]], me: int, *, half: bool) -> Allowance:
+    def for_earlier_subgame(self, rest: Sequence[tuple[Betting, str, Betting]], me: int, *, half: bool) -> Allowance:
         """Return the time limit for an earlier subgame, which must be re-solved before the current one.
 
         `rest` are the actions since the start of the earlier subgame, and the agent sits in seat `me`. With a time
@@ -50,7 +50,7 @@ class Allowance:
         """
         if self.until is not None and any(at.actor == me for at, _, _ in rest):
             return replace(self, over=True)
-        return self.part(0.5) if half and any(action.startswith(RAISE) for _, action, _ in rest) else self
+        return self.for_part(0.5) if half and any(action.startswith(RAISE) for _, action, _ in rest) else self
 
     def drop(self) -> None:
         """Signal that the agent's answer is no longer needed."""

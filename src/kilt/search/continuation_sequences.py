@@ -130,7 +130,7 @@ def sequences_after(
         if at.actor == TERMINAL:
             ends.append((first, second, at.stake * (-1 if at.folded == 0 else 1), at.folded is None))
             return
-        for action, sequence in makers[at.actor].decide(at, strategy, board, second if at.actor else first):
+        for action, sequence in makers[at.actor].extend(at, strategy, board, second if at.actor else first):
             after = game.positions.after(at, action)
             visit(after, *((first, sequence) if at.actor else (sequence, second)))
 
@@ -157,7 +157,7 @@ class _Maker:
     )  # with the first sequence and the number of sequences
     seen: dict[int, Betting] = field(default_factory=dict)
 
-    def decide(self, at: Betting, strategy: PublicStrategy, board: IntArray, before: int) -> list[tuple[str, int]]:
+    def extend(self, at: Betting, strategy: PublicStrategy, board: IntArray, before: int) -> list[tuple[str, int]]:
         """Extend an action sequence by each action with a positive probability, and return the new sequences."""
         known = strategy.table(at)
         if known is None:

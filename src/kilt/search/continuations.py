@@ -111,7 +111,7 @@ class BlueprintContinuations:
         """Return the values of the positions where a subgame ends, for each pair of hands."""
         return self._known(rest, {end.history: self.ways for end in ends})
 
-    def followed(self, menu: Menu | None) -> LeafValues:
+    def leaf_values(self, menu: Menu | None) -> LeafValues:
         """Return a function that computes values at the end of a subgame, if the blueprint is played afterwards.
 
         A call of that function also computes values at the ends that `menu` leads to, because a call for these comes
@@ -128,7 +128,7 @@ class BlueprintContinuations:
     def prepare(self, rest: Subgame, menu: Menu | None, own: Menu) -> None:
         """List the action sequences that can follow the end of a subgame, so that later calls are fast.
 
-        The ends are those that `menu` leads to, and those that the blueprint's menu `own` leads to, which `followed`
+        The ends are those that `menu` leads to, and those that the blueprint's menu `own` leads to, which `leaf_values`
         needs.
         """
         (board, *_), cut = sampled_boards(self.game.rules, rest.known_board, 1), first_round_of(rest)
@@ -231,7 +231,7 @@ class BlueprintContinuations:
         `shares` are those of the blueprint. The result has the shape (continuations, actions, columns). Columns
         are hands of the deck on a board, or columns that do not depend on the board.
         """
-        return biased(actions, shares, self.ways)
+        return continuation_probabilities(actions, shares, self.ways)
 
     def _columns(
         self, rest: ContinuationSequences, player: int, boards: SampledBoards, b: int, ways: int
@@ -241,12 +241,12 @@ class BlueprintContinuations:
         The shape of the reach is (continuations, sequences, columns).
         """
         own = rest.players[player]
-        index, column = boards.columns(own, player, b)
+        index, column = boards.group_hands(own, player, b)
         shares = own.shares
         if own.depending:
             chosen, parts = self._choices(player, ways), [shares] if shares.size else []
             for at in own.depending:
-                policy = boards.on(b, at)
+                policy = boards.policy_on(b, at)
                 found = chosen(at, policy.actions, policy.probabilities.astype(np.float32), boards.cards[b])
                 parts.append(found.reshape(len(found), -1))
             shares = np.hstack(parts)
@@ -269,7 +269,7 @@ class SampledBoards:
         self.strength: Singles = strength.astype(np.float32)
         self._known: dict[tuple[int, int, tuple[int, ...]], tuple[IntArray, IntArray]] = {}
 
-    def on(self, b: int, position: Betting) -> PublicPolicy:
+    def policy_on(self, b: int, position: Betting) -> PublicPolicy:
         """Return the blueprint's strategy at a position, on one of the sampled boards.
 
         It depends only on the cards of board `b` that have been dealt by then.
@@ -277,7 +277,7 @@ class SampledBoards:
         size = position.rules.board_size(position.round)
         return self._blueprint.policies(position, [tuple(self.cards[b, :size].tolist())])[0]
 
-    def columns(self, own: PlayerSequences, player: int, b: int) -> tuple[IntArray, IntArray]:
+    def group_hands(self, own: PlayerSequences, player: int, b: int) -> tuple[IntArray, IntArray]:
         """Group a player's hands so that the blueprint plays all hands of a group in the same way on a board.
 
         The board is number `b`. Returns the groups, and the group of each hand. The first array is [round, group]: the
@@ -286,8 +286,9 @@ class SampledBoards:
         """
         rounds = (*sorted(own.seen), *([self._rounds] if own.depending else []))
         if (player, b, rounds) not in self._known:
+            numbers = self.numbers
             parts = [
-                self.numbers if r == self._rounds else self.on(b, own.seen[r]).column[self.numbers].astype(np.int64)
+                numbers if r == self._rounds else self.policy_on(b, own.seen[r]).column[numbers].astype(np.int64)
                 for r in rounds
             ]
             key = np.zeros(len(self.numbers), dtype=np.int64)
@@ -306,7 +307,7 @@ def _followed(at: Betting, actions: Sequence[str], shares: Singles, board: IntAr
     return shares[None]
 
 
-def biased(actions: Sequence[str], shares: Singles, ways: int) -> Singles:
+def continuation_probabilities(actions: Sequence[str], shares: Singles, ways: int) -> Singles:
     """Return the action probabilities of a blueprint, and of variants that fold, call or raise more often.
 
     `shares` [action, …] are the probabilities of the blueprint; the result is [continuation, action, …].

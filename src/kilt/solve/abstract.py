@@ -20,7 +20,7 @@ from kilt.abstraction.buckets import CardAbstraction, PlayerAbstractions
 from kilt.arrays import Array, IntArray, data_type
 from kilt.errors import AbstractionError
 from kilt.games.holdem import Holdem
-from kilt.tree.betting import call_place, on_menu
+from kilt.tree.betting import call_index, on_menu
 from kilt.tree.evaluable import EvaluableGame
 from kilt.tree.vector import VectorGame, Walk
 from kilt.tree.vector_arrays import Table, TableLayout, VectorTree
@@ -122,7 +122,7 @@ class BucketedGame(EvaluableGame):
                 buckets=abstract.buckets[position.actor][r],
                 slots=slice(int(first[node]), int(first[node + 1])),
                 rows=slice(start, start + int(betting.nodes.children[node])),
-                call=int(call_place(betting.nodes, betting.level, node)),
+                call=int(call_index(betting.nodes, betting.level, node)),
             )
 
     @cached_property

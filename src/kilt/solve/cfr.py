@@ -41,15 +41,15 @@ from kilt.tree.leaf_kernels import values_of_leaves, values_of_showdowns
 from kilt.tree.rule import Discount
 from kilt.tree.vector_arrays import FOLLOW, Policy, Scope, VectorTree, Workspace
 from kilt.tree.vector_kernels import (
-    alive_above,
-    arrive,
     batch_end,
+    begin_board,
+    enter_round,
     first_row,
+    is_reached,
     next_visit,
     pass_up,
     pull_values,
     push_reach,
-    reached,
 )
 
 
@@ -74,7 +74,7 @@ def walk(
     policy, coin = Policy(own.layout, own.strategy), theirs.coin
     at_leaves = vectors.blended if coin > 0 else vectors.reach
     work.board[0] = 0
-    visit = arrive(tree, player, scope, 0, work, own.layout.by_strength)
+    visit = begin_board(tree, player, scope, 0, work, own.layout.by_strength)
     while visit.depth >= 0:
         # the trunk's average is updated only once if there are parts
         averaging = theirs.averaged and (scope.parts <= 1 or visit.depth >= scope.trunk)
@@ -88,7 +88,7 @@ def walk(
                 for second in range(2 if coin > 0 else 1):  # an opponent's coin may choose a second strategy
                     reach = vectors.second if second else vectors.reach
                     table = theirs.fixed if second else theirs.strategy
-                    comes = reached(tree, player, scope, visit, opened, sides, vectors, reach)
+                    comes = enter_round(tree, player, scope, visit, opened, sides, vectors, reach)
                     if comes:
                         their_policy = Policy(theirs.layout, table)
                         push_reach(nodes, block, row, player, scope, visit, their_policy, False, vectors, reach)
@@ -102,7 +102,7 @@ def walk(
             if visit.arriving and visit.leaving:
                 values_of_showdowns(tree, first, entry, player, scope, visit, work, at_leaves)
             for opened in range(first, entry if visit.leaving else first):
-                if not alive_above(tree, visit, opened, vectors):
+                if not is_reached(tree, visit, opened, vectors):
                     continue
                 block, row = tree.entry_block[opened], first_row(tree, own.layout, visit, opened)
                 pull_values(nodes, tree.noise, block, row, player, task, scope, visit, policy, vectors)

@@ -12,7 +12,7 @@ from kilt.jit import inlined, kernel, spliced, subkernel
 from kilt.tree.leaf_kernels import hands_on_board
 from kilt.tree.rule import TINY, Discount, updated_average, updated_regret, updated_regret_plus
 from kilt.tree.vector_arrays import DECISION, Hand, Nodes, Scope, Table, TableLayout, Vectors, Visit
-from kilt.tree.vector_kernels import follow, stored
+from kilt.tree.vector_kernels import follow, stored_row
 
 
 class PlayerTables(NamedTuple):
@@ -185,7 +185,7 @@ def add_average(
             child, number = nodes.first_child[node] + shift, row + nodes.row[node]
             if len(given) > 0 and given[number]:
                 continue
-            first, step = stored(theirs.layout, visit, number)
+            first, step = stored_row(theirs.layout, visit, number)
             for a in range(nodes.children[node]):
                 if len(bucket):
                     accumulate_reach(
@@ -231,7 +231,7 @@ def add_regrets(
             here, child, number = node + shift, nodes.first_child[node] + shift, row + nodes.row[node]
             if len(given) > 0 and given[number]:
                 continue
-            first, step = stored(own.layout, visit, number)
+            first, step = stored_row(own.layout, visit, number)
             if len(own.decisions) > 0:
                 follow(regret, bucket, visit.board, first, step, nodes.children[node], child, here, begin, end, vectors)
             for a in range(nodes.children[node]):

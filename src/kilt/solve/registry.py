@@ -249,8 +249,8 @@ def _on_disk(variant: str, *, averaging: bool) -> dict[str, Make]:
             engine = problem.place or engine_named(asked, problem.engine.address, problem.threads)
             recipe = partial(cards.cut, problem.threads)
             shared = WorkerTables(cut, engine, problem.engine.blades, recipe=recipe, averaging=averaging)
-            return Cfr(shared, variant, lambda strategy: shares.whole(shared.shares(strategy, cards)))
-        return Cfr(DiskTables(cut, averaging=averaging), variant, shares.of_strategy)
+            return Cfr(shared, variant, lambda strategy: shares.join(shared.shares(strategy, cards)))
+        return Cfr(DiskTables(cut, averaging=averaging), variant, shares.strategy_shares)
 
     return {DISK: DiskMethod(disk, 1 + averaging), ABSTRACT: BucketDiskMethod(abstract, 1 + averaging)}
 

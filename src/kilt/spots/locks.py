@@ -72,7 +72,7 @@ class Lock:
             if hands != REST:
                 self._range(hands, deck, hole_cards, strict=True)
 
-    def marks(self, deck: Deck, hole_cards: int) -> FloatArray:
+    def hand_labels(self, deck: Deck, hole_cards: int) -> FloatArray:
         """Return, for each hand, numbers that differ between hands that a lock treats differently.
 
         They have the shape [number, hand of the deck]: the weights of the hand in the lock's ranges, and whether the
@@ -131,7 +131,7 @@ class Lock:
         return scaled
 
 
-def locked(game: VectorGame, locks: Sequence[Lock], *, strict: bool = True) -> dict[int, FloatArray]:
+def locked_strategies(game: VectorGame, locks: Sequence[Lock], *, strict: bool = True) -> dict[int, FloatArray]:
     """Return the strategies that several locks fix, for each locked decision of a spot.
 
     A decision is identified by its row in the tables of the tree. Raises RunError if two locks give a decision

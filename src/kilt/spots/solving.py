@@ -35,10 +35,10 @@ USUAL = pace("spots", "iterations")  # usual number of iterations to the default
 SECONDS, COMPACT_SECONDS, BOARD_SECONDS = pace("spots", "entry"), pace("spots", "compact_entry"), pace("spots", "board")
 
 
-def per_cent(target: float | str | None) -> float | None:
+def parse_target(target: float | str | None) -> float | None:
     """Convert a target exploitability, such as 0.5 or "0.5%", to a number in per cent of the pot.
 
-    >>> per_cent("0.5%"), per_cent(0.25)
+    >>> parse_target("0.5%"), parse_target(0.25)
     (0.5, 0.25)
     """
     if not isinstance(target, str):
@@ -59,7 +59,7 @@ class SpotBudget(NamedTuple):
     iterations: int | None = None
     seconds: float | None = None
 
-    def in_units(self, pot: float) -> Budget:
+    def with_target_in_chips(self, pot: float) -> Budget:
         """Return the same limits, with the target in chips instead of per cent of the pot."""
         if self.target is not None and not 0 < self.target < inf:
             raise RunError(f"the target is {self.target:g}% of the pot: use a number above 0")
@@ -115,7 +115,7 @@ def cost_of_run(run: Run) -> Cost:
     from kilt.tree.gpu.device import DeviceGame  # imports the GPU library
 
     assert isinstance(problem.walker, DeviceGame)
-    return replace(cost, device=problem.walker.wanted())
+    return replace(cost, device=problem.walker.memory_needed())
 
 
 def next_measurement(iteration: int) -> int:

@@ -45,7 +45,7 @@ from kilt.solve.solver import Solver
 from kilt.solve.tables.two_bytes import TwoByteGame, TwoByteProblem, TwoByteTables
 from kilt.spots.bets import menu_of, require_given, require_legal, require_used
 from kilt.spots.line import UNIT, read_actions
-from kilt.spots.locks import Lock, locked, read_lock
+from kilt.spots.locks import Lock, locked_strategies, read_lock
 from kilt.spots.solution import SpotSolution
 from kilt.spots.solving import (
     ALGORITHM,
@@ -56,7 +56,7 @@ from kilt.spots.solving import (
     cost_of,
     in_chips,
     next_measurement,
-    per_cent,
+    parse_target,
     solution_of,
 )
 from kilt.tree.vector import VectorGame
@@ -241,7 +241,7 @@ class Spot(Record, Drawable):
         weights = [self._weights(player, strict=False) for player in (0, 1)]
         found = subgame(game, position, cards, weights)
         cap = UNIT * self.rake_cap if self.rake_cap else inf
-        told = [lock.marks(deck, game.rules.hole_cards) for lock in self._locks]
+        told = [lock.hand_labels(deck, game.rules.hole_cards) for lock in self._locks]
         return replace(
             found, rake_share=self.rake / 100, rake_cap=cap, hand_marks=np.concatenate(told) if told else None
         )
@@ -279,7 +279,7 @@ class Spot(Record, Drawable):
         saved by an earlier version (`kept`), the last of these locks counts instead.
         """
         game = VectorGame(self.subgame, self.menu, threads)
-        game.give(locked(game, self._locks, strict=not kept))
+        game.fix_strategies(locked_strategies(game, self._locks, strict=not kept))
         return game
 
     def begin(
@@ -324,7 +324,7 @@ class Spot(Record, Drawable):
             stored=bool(save or begun),
             begun=begun is not None,
         )
-        limits = begun.budget if begun and budget == SpotBudget() else budget.in_units(self.pot)
+        limits = begun.budget if begun and budget == SpotBudget() else budget.with_target_in_chips(self.pot)
         return build(spec, begun.path if begun else save, resumes=begun is not None, budget=limits)
 
     def _repr_html_(self) -> str:
@@ -377,7 +377,7 @@ class Spot(Record, Drawable):
         if save is not None:
             warnings.warn("Spot.solve(save=…) is now Spot.solve(folder=…)", DeprecationWarning, 2)
         kept = folder or save
-        budget = SpotBudget(per_cent(target), iterations, seconds)
+        budget = SpotBudget(parse_target(target), iterations, seconds)
         run = self.begin(budget, threads=threads, save=Path(kept) if kept else None, device=device)
         steps = []
         for step in run:
@@ -434,7 +434,7 @@ class SpotSpec(Spec):
     @property
     def budget(self) -> Budget:
         """The default limit: the run stops when exploitability is below `TARGET` per cent of the pot."""
-        return SpotBudget().in_units(self.spot.pot)
+        return SpotBudget().with_target_in_chips(self.spot.pot)
 
     def schedule(self, iteration: int) -> int:
         """Return at which iteration exploitability is measured next."""

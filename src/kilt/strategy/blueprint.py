@@ -32,7 +32,7 @@ from kilt.games.gamedef import GameDef
 from kilt.games.holdem import Betting, Holdem
 from kilt.strategy import table, vector
 from kilt.strategy.table import REMEDY
-from kilt.tree.betting import FOLDS, BettingNodes, acted_before, call_place, label_of, require_tree
+from kilt.tree.betting import FOLDS, BettingNodes, acted_before, call_index, label_of, require_tree
 
 KIND, PACKED = "blueprint", "packed blueprint"
 # agents that ship with kilt
@@ -132,11 +132,11 @@ class Blueprint:
 
         If so, the first action is a fold.
         """
-        return call_place(self.nodes, self.level, node)
+        return call_index(self.nodes, self.level, node)
 
     def after_call(self, node: int) -> int:
         """Return the node of the betting tree that follows a check or call."""
-        return int(self.nodes.first_child[node]) + int(call_place(self.nodes, self.level, node))
+        return int(self.nodes.first_child[node]) + int(call_index(self.nodes, self.level, node))
 
     def row(self, node: int, bucket: int) -> list[float]:
         """Return the probabilities of the actions at a decision, for a given bucket of hands.
@@ -296,7 +296,7 @@ class Blueprint:
         ArtifactError
             The strategy or its card abstraction is missing or damaged.
         """
-        path = located(path)
+        path = find_blueprint(path)
         if path.is_file():
             return cls._unpacked(path)
         if artifact.exists(path / STRATEGY):
@@ -339,7 +339,7 @@ class Blueprint:
             raise ValueError(f"shares are {self.shares.dtype}")
 
 
-def located(path: str | Path) -> Path:
+def find_blueprint(path: str | Path) -> Path:
     """Return the path of a blueprint, given its path or the name of an agent that ships with kilt.
 
     If a path with that name exists, the path is returned.

@@ -1,8 +1,8 @@
 """Define simple poker agents that ignore their cards, such as ``always-call`` [Johanson16 table 2.1].
 
->>> chances("call-or-raise", ("f", "c", "r")).tolist()
+>>> action_chances("call-or-raise", ("f", "c", "r")).tolist()
 [0.0, 0.5, 0.5]
->>> chances("call-or-raise", ("f", "c")).tolist()  # where no raise is legal
+>>> action_chances("call-or-raise", ("f", "c")).tolist()  # where no raise is legal
 [0.0, 1.0]
 >>> from kilt.games import load_game
 >>> leduc = VectorGame(load_game("leduc"))
@@ -44,12 +44,12 @@ def habits_of(agent: str) -> tuple[str, ...]:
     return AGENTS[agent]
 
 
-def chances(agent: str, actions: tuple[str, ...]) -> FloatArray:
+def action_chances(agent: str, actions: tuple[str, ...]) -> FloatArray:
     """Return the probability with which a simple agent takes each legal action.
 
     In no-limit games, the agent's raises are minimum raises.
 
-    >>> chances("always-raise", ("f", "c", "r200", "r201")).tolist()
+    >>> action_chances("always-raise", ("f", "c", "r200", "r201")).tolist()
     [0.0, 0.0, 1.0, 0.0]
     """
     kinds = [label[:1] if label[:1] == RAISE and label[1:].isdecimal() else label for label in actions]
@@ -72,7 +72,7 @@ def flat_table(tree: FlatTree, agent: str) -> FloatArray:
 
     The table has a probability for each action of each information set.
     """
-    return np.concatenate([chances(agent, actions) for actions in tree.actions])
+    return np.concatenate([action_chances(agent, actions) for actions in tree.actions])
 
 
 def public_table(game: VectorGame, agent: str, dtype: npt.DTypeLike = np.float64) -> Table:
@@ -84,7 +84,7 @@ def public_table(game: VectorGame, agent: str, dtype: npt.DTypeLike = np.float64
         raise GameError(f"{agent} plays poker, but {game.game.name} has no bets")
     start, table = game.tree.table_start, game.table(dtype)
     for r, row, position in game.decisions():
-        share = chances(agent, position.actions())
+        share = action_chances(agent, position.actions())
         table[start[r] + row : start[r] + row + len(share)] = share[:, None]
     for r, rows in enumerate(game.tree.rows):
         if rows:  # copy the rows of the first board to all others

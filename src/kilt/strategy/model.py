@@ -33,7 +33,7 @@ from kilt.games.game import REVEAL
 from kilt.games.holdem import CALL
 from kilt.strategy.table import tree_fingerprint
 from kilt.strategy.vector import game_fingerprint
-from kilt.tree.betting import call_places, on_menu
+from kilt.tree.betting import call_indices, on_menu
 from kilt.tree.flat import FlatTree
 from kilt.tree.vector import VectorGame
 
@@ -74,7 +74,7 @@ class DecisionLayout(NamedTuple):
         """Return the layout of an abstract game's strategy table: one entry per action of each bucket."""
         betting = game.betting
         nodes, buckets = betting.nodes, game.buckets_at
-        calls = call_places(nodes, betting.level)
+        calls = call_indices(nodes, betting.level)
         return cls._of(*(np.repeat(each, buckets) for each in (nodes.children, calls, nodes.round, nodes.actor)))
 
     @classmethod

@@ -26,7 +26,7 @@ class RuleNumbers(NamedTuple):
 
 
 @subkernel
-def keep(row: FloatArray, begin: int, end: int, threshold: float) -> None:
+def drop_unlikely(row: FloatArray, begin: int, end: int, threshold: float) -> None:
     """Set probabilities below a threshold to 0, and scale the others so that they sum to 1.
 
     The probabilities are the entries of `row` from `begin` up to `end`.
@@ -59,7 +59,7 @@ def post_process(rule: RuleNumbers, call: int, row: FloatArray, count: int) -> N
         for place in range(1, count):
             row[place] = 0.0
     elif not rule.by_kind:
-        keep(row, 0, count, rule.among)
+        drop_unlikely(row, 0, count, rule.among)
     else:
         total = 0.0
         for place in range(bets, count):
@@ -67,12 +67,12 @@ def post_process(rule: RuleNumbers, call: int, row: FloatArray, count: int) -> N
         for place in range(bets):
             row[count + place] = row[place]
         row[count + bets] = total
-        keep(row, count, count + bets + 1, rule.among)
+        drop_unlikely(row, count, count + bets + 1, rule.among)
         for place in range(bets):
             row[place] = row[count + place]
         share = row[count + bets]
         if share > 0:
-            keep(row, bets, count, rule.inside * total)
+            drop_unlikely(row, bets, count, rule.inside * total)
         for place in range(bets, count):
             row[place] *= share
 

@@ -184,7 +184,7 @@ def label_of(level: int, *, limit: bool) -> str:
     return CALL if level == CALLS else RAISE if limit else f"{RAISE}{level}"
 
 
-def call_place(nodes: BettingNodes, level: npt.NDArray[np.int32], node: Any) -> Any:
+def call_index(nodes: BettingNodes, level: npt.NDArray[np.int32], node: Any) -> Any:
     """Return the index of the call among the actions at a decision.
 
     It is 1 if the first action is a fold, because the player faces a bet; otherwise it is 0.
@@ -193,20 +193,20 @@ def call_place(nodes: BettingNodes, level: npt.NDArray[np.int32], node: Any) -> 
 
     >>> from kilt.games import load_game
     >>> kuhn = betting_tree(load_game("kuhn"))
-    >>> [int(call_place(kuhn.nodes, kuhn.level, node)) for node in np.flatnonzero(kuhn.nodes.actor >= 0)]
+    >>> [int(call_index(kuhn.nodes, kuhn.level, node)) for node in np.flatnonzero(kuhn.nodes.actor >= 0)]
     [0, 0, 1, 1]
     """
     return level[nodes.first_child[node]] == FOLDS
 
 
-def call_places(nodes: BettingNodes, level: npt.NDArray[np.int32]) -> npt.NDArray[np.int64]:
+def call_indices(nodes: BettingNodes, level: npt.NDArray[np.int32]) -> npt.NDArray[np.int64]:
     """Return the index of the call among the actions, for each node of a betting tree.
 
     It is 0 for nodes at which no player acts.
     """
     acts = np.flatnonzero(nodes.actor >= 0)
     places = np.zeros(len(nodes.actor), dtype=np.int64)
-    places[acts] = call_place(nodes, level, acts)
+    places[acts] = call_index(nodes, level, acts)
     return places
 
 

@@ -138,7 +138,7 @@ def act(rules: BettingRules, r: int, before: Any, level: int, after: Any) -> Non
 
 
 @subkernel
-def copied(old: Any, new: Any) -> None:
+def copy_rows(old: Any, new: Any) -> None:
     """Copy all rows of an array to the beginning of a larger array."""
     for row in range(old.shape[0]):
         for column in range(old.shape[1]):
@@ -194,7 +194,7 @@ def write_tree(
                     return most_nodes + 1, leaves, blocks
                 while tail + passive + raises > len(block):
                     larger = np.empty((2 * len(block), WIDTH), dtype=np.int32)
-                    copied(block, larger)
+                    copy_rows(block, larger)
                     block = larger
                 every = rules.raise_sizes[r] == 0 and sizes.first.shape[2] == 0
                 for a in range(passive + raises):
@@ -211,7 +211,7 @@ def write_tree(
             elif actor == CHANCE:
                 if opened == len(opening):
                     more = np.empty((2 * len(opening), 4), dtype=np.int32)
-                    copied(opening, more)
+                    copy_rows(opening, more)
                     opening = more
                 opening[opened, 0], opening[opened, 1] = base + head, r + 1
                 opening[opened, 2], opening[opened, 3] = block[head, SPENT], block[head, SPENT + 1]

@@ -11,9 +11,9 @@ from kilt.arrays import FloatArray, IntArray
 from kilt.cards.equity_kernels import compatible, rank_board, showdowns
 from kilt.jit import kernel, subkernel
 from kilt.lanes import LANES
-from kilt.tree.leaf_kernels import fill, hands_left
+from kilt.tree.leaf_kernels import hands_left, set_to_zero
 from kilt.tree.vector_arrays import FOLD, REVEAL, SHOWDOWN, Flags, Hand, VectorTree, Workspace
-from kilt.tree.vector_kernels import average_over_suits, copy_value, raise_value
+from kilt.tree.vector_kernels import average_over_suits, copy_value, take_larger_value
 
 
 class Classes(NamedTuple):
@@ -36,7 +36,9 @@ class Classes(NamedTuple):
 
 
 @subkernel
-def scaled(vector: FloatArray, which: int, factor: float, start: Hand, end: Hand, value: FloatArray, here: int) -> None:
+def put_scaled(
+    vector: FloatArray, which: int, factor: float, start: Hand, end: Hand, value: FloatArray, here: int
+) -> None:
     """Multiply a row of an array by a factor, and write the result to a row of another array."""
     for hand in range(start, end):
         value[here, hand] = factor * vector[which, hand]
@@ -52,7 +54,7 @@ def add_scaled(
 
 
 @subkernel
-def pull_class(
+def pull_round_values(
     classes: Classes, which: int, leaf: FloatArray, total: FloatArray, start: Hand, end: Hand, value: FloatArray
 ) -> None:
     """Compute the best-response value of each hand at every node of a betting round.
@@ -65,19 +67,19 @@ def pull_class(
         if not classes.reached[node]:
             continue
         if kind == REVEAL:
-            scaled(total, classes.below[node], 1.0, start, end, value, here)
+            put_scaled(total, classes.below[node], 1.0, start, end, value, here)
         elif kind == FOLD:
-            scaled(leaf, 0, classes.stake[node], start, end, value, here)
+            put_scaled(leaf, 0, classes.stake[node], start, end, value, here)
         elif kind == SHOWDOWN:
-            scaled(leaf, 1, classes.stake[node], start, end, value, here)
+            put_scaled(leaf, 1, classes.stake[node], start, end, value, here)
         elif classes.own[node]:
             child = classes.child[node]
             copy_value(value, child, start, end, here)
             for a in range(1, classes.actions[node]):
-                raise_value(value, child + a, start, end, here)
+                take_larger_value(value, child + a, start, end, here)
         else:
             child = classes.child[node]
-            fill(value, here, start, end)
+            set_to_zero(value, here, start, end)
             for a in range(classes.actions[node]):
                 share = classes.share[begin + child + a]
                 if share > 0:
@@ -120,9 +122,9 @@ def values(
         for k in range(len(cards)):
             cards[k] = tree.board[board, k]
             held |= tree.strengths.card_bit[cards[k]]
-        fill(leaf, 0, none, hands)
+        set_to_zero(leaf, 0, none, hands)
         if depth == last:
-            fill(leaf, 1, none, hands)
+            set_to_zero(leaf, 1, none, hands)
             groups = rank_board(cards, tree.deck, tree.strengths, work.ranking)
             live = np.uint64(work.ranking.ends[groups - 1]) if groups > 0 else none
             for i in range(none, live):
@@ -141,9 +143,9 @@ def values(
         factor = tree.chance[depth] * tree.weight[board]
         for which in range(classes.start[depth], classes.start[depth - 1]):
             if classes.opened[which]:
-                pull_class(classes, which, leaf, total, none, hands, value)
+                pull_round_values(classes, which, leaf, total, none, hands, value)
                 add_scaled(value, 0, factor, none, hands, total, which)
         if depth < last:
             for below in range(classes.start[depth + 1], classes.start[depth]):
-                fill(total, below, none, hands)
+                set_to_zero(total, below, none, hands)
         depth -= 1

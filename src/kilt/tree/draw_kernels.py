@@ -11,7 +11,7 @@ from kilt.tree.vector_arrays import Scope, VectorTree
 
 
 @subkernel
-def added_up(prior: FloatArray, player: int, hands: int) -> float:
+def total_reach(prior: FloatArray, player: int, hands: int) -> float:
     """Return the sum of the reach probabilities of all hands of a player."""
     whole = 0.0
     for hand in range(hands):
@@ -42,7 +42,7 @@ def draw_scope(
         if not wanted:
             continue
         prior = tree.prior[who, : tree.hands[who]]
-        whole = added_up(tree.prior, who, tree.hands[who])
+        whole = total_reach(tree.prior, who, tree.hands[who])
         while True:
             left = uniform(key, number) * whole
             number += np.uint64(1)
@@ -58,7 +58,7 @@ def draw_scope(
         drawn += 1
     scope.reach[0] = 0.0
     if their:
-        scope.reach[0] = tree.compatible_weight if my else added_up(tree.prior, 1 - player, tree.hands[1 - player])
+        scope.reach[0] = tree.compatible_weight if my else total_reach(tree.prior, 1 - player, tree.hands[1 - player])
 
     board = scope.board[0] = 0
     for r in range(1, len(tree.rows)):

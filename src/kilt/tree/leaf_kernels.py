@@ -35,7 +35,7 @@ from kilt.tree.vector_arrays import (
 
 
 @subkernel
-def fill(value: FloatArray, here: int, start: Hand, end: Hand) -> None:
+def set_to_zero(value: FloatArray, here: int, start: Hand, end: Hand) -> None:
     """Set the values of the hands from `start` to before `end` to 0."""
     for hand in range(start, end):
         value[here, hand] = 0
@@ -232,7 +232,7 @@ def continued_values(
                         a += pairs[i, j] * reach[above, j]
                     value[here, i] = stake * a
             else:
-                fill(value, here, np.uint64(0), hands)
+                set_to_zero(value, here, np.uint64(0), hands)
                 for i in range(np.uint64(0), hands):
                     there = stake * reach[above, i]
                     if there != 0:
@@ -394,7 +394,7 @@ def showdown_values(
                 if source[here] != current:
                     lane, current = lane + np.uint64(1), source[here]
                 if not sorted_already:
-                    fill(value, here, np.uint64(0), np.uint64(value.shape[1]))
+                    set_to_zero(value, here, np.uint64(0), np.uint64(value.shape[1]))
                 won, rake = nodes.stake[player, leaf], nodes.rake[leaf]
                 if kinds[leaf] == FOLD:
                     write_fold(after_rake(won, rake), whole, lane, order, live, sorted_already, value, here)

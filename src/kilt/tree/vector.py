@@ -213,7 +213,7 @@ class VectorGame(EvaluableGame):
             table[row : row + len(strategy)] = strategy
         return table
 
-    def give(self, strategies: Mapping[int, FloatArray]) -> None:
+    def fix_strategies(self, strategies: Mapping[int, FloatArray]) -> None:
         """Fix the strategy at some decisions, so that solvers do not change it.
 
         Best responses follow fixed strategies, too.
@@ -366,17 +366,17 @@ class VectorGame(EvaluableGame):
             raise GameError(f"{self.game.name} has ranges, so both hands cannot be sampled: sample boards, or one hand")
         return len(self.tree.rows) - 1 if scheme.rounds is None else scheme.rounds
 
-    def spread(self, work: Callable[[int], None], numbers: Sequence[int]) -> None:
+    def call_in_parallel(self, work: Callable[[int], None], numbers: Sequence[int]) -> None:
         """Call a function with each of the given numbers, in parallel on all threads of the game.
 
         The calls must be independent.
         """
         list(self._pool.map(work, numbers))
 
-    def both_seats(self, work: Callable[[int], None], scheme: Scheme) -> None:
+    def call_for_seats(self, work: Callable[[int], None], scheme: Scheme) -> None:
         """Call a function once for each seat, in parallel if that makes use of more threads."""
         if self.threads > 1 and scheme.boards:
-            self.spread(work, (0, 1))
+            self.call_in_parallel(work, (0, 1))
         else:
             work(0)
             work(1)

@@ -3,7 +3,7 @@
 Reach probabilities are passed down the public tree, and values up.
 
 A pass visits the boards, and on each board all betting that leads to it, so that a board's hands are ranked only once.
-`next_visit` finds the next board; `reached`, `push_reach`, `leaf_values`, `pull_values` and `pass_up` process it.
+`next_visit` finds the next board; `enter_round`, `push_reach`, `leaf_values`, `pull_values` and `pass_up` process it.
 `walk` combines them for a player who follows a strategy or responds to one; the pass of a learning player is in
 `solve.cfr`. At chance nodes, a pass takes all boards or a sampled one; players have all hands or a sampled one
 [Johanson16 algorithm 1].
@@ -18,11 +18,11 @@ from kilt.arrays import FloatArray, IntArray
 from kilt.cards.equity_kernels import PlayerRankings, merge_equivalent_hands, rank_board, split_by_player
 from kilt.jit import kernel, spliced, subkernel, trailing_zeros
 from kilt.tree.leaf_kernels import (
-    fill,
     hands_left,
     hands_on_board,
     has_single_hand,
     ordered_by_strength,
+    set_to_zero,
     strengths_of_few,
     values_of_leaves,
     values_of_showdowns,
@@ -92,7 +92,7 @@ def mix_actions(
     """Compute the value of each hand at a decision from the values after each action and their probabilities."""
     zero = scale.dtype.type(0)
     if actions == 1:
-        fill(value, here, start, end)
+        set_to_zero(value, here, start, end)
     else:
         for hand in range(start, end):
             one = max(table[row, hand], zero) * scale[0, hand] + scale[1, hand]
@@ -128,7 +128,7 @@ def sum_actions(value: FloatArray, child: int, actions: int, start: Hand, end: H
 
 
 @subkernel
-def raise_value(value: FloatArray, child: int, start: Hand, end: Hand, here: int) -> None:
+def take_larger_value(value: FloatArray, child: int, start: Hand, end: Hand, here: int) -> None:
     """Replace the value of each hand at a decision by its value after an action, if this is higher."""
     for hand in range(start, end):
         value[here, hand] = max(value[here, hand], value[child, hand])
@@ -214,7 +214,7 @@ def average_over_suits(
 
 
 @subkernel
-def arrive(tree: VectorTree, player: int, scope: Scope, depth: int, work: Workspace, by_strength: bool) -> Visit:
+def begin_board(tree: VectorTree, player: int, scope: Scope, depth: int, work: Workspace, by_strength: bool) -> Visit:
     """Begin to process a board: list the hands that are possible, and rank them if the board is complete.
 
     With `by_strength`, only distinct hands are ranked, up to suits that the board treats the same, and each player gets
@@ -277,7 +277,7 @@ def next_visit(tree: VectorTree, player: int, scope: Scope, work: Workspace, sum
     if work.following[depth] < end:
         work.board[depth + 1] = work.following[depth]
         work.following[depth] = end if drawn else work.following[depth] + (scope.parts if depth == trunk else 1)
-        return arrive(tree, player, scope, depth + 1, work, visit.by_strength)
+        return begin_board(tree, player, scope, depth + 1, work, visit.by_strength)
 
     if depth == trunk and scope.parts != 1:
         k = (board - tree.board_start[depth]) * len(entries)
@@ -310,7 +310,7 @@ def first_row(tree: VectorTree, layout: TableLayout, visit: Visit, entry: int) -
 
 
 @spliced
-def stored(layout: TableLayout, visit: Visit, row: int) -> tuple[int, int]:
+def stored_row(layout: TableLayout, visit: Visit, row: int) -> tuple[int, int]:
     """Return where a strategy table stores a row, and how far apart the rows of a decision are."""
     if not layout.by_strength:
         return row, 1
@@ -338,7 +338,7 @@ def batch_end(tree: VectorTree, entry: int, end: int) -> int:
 
 
 @spliced
-def alive_above(tree: VectorTree, visit: Visit, entry: int, vectors: Vectors) -> bool:
+def is_reached(tree: VectorTree, visit: Visit, entry: int, vectors: Vectors) -> bool:
     """Return whether the opponent reaches a betting round with some hand.
 
     Reads what the computation of earlier rounds has stored.
@@ -351,7 +351,7 @@ def alive_above(tree: VectorTree, visit: Visit, entry: int, vectors: Vectors) ->
 
 
 @spliced
-def reached(
+def enter_round(
     tree: VectorTree,
     player: int,
     scope: Scope,
@@ -432,14 +432,14 @@ def push_reach(
         here = node + shift
         if nodes.kind[node] != DECISION:
             if nodes.kind[node] == REVEAL or not alive[here]:
-                fill(vectors.value, here, mine, mine_end)
+                set_to_zero(vectors.value, here, mine, mine_end)
             continue
         actions, child, above = nodes.children[node], nodes.first_child[node] + shift, source[here]
         if nodes.actor[node] == player or not alive[here]:
             for a in range(actions):
                 source[child + a], alive[child + a] = above, alive[here]
             continue
-        first, step = stored(policy.layout, visit, row + nodes.row[node])
+        first, step = stored_row(policy.layout, visit, row + nodes.row[node])
         sure = certain_action(table, first, step, actions, begin, end) if prune and not bucketed else -1
         if sure >= 0:  # the reach does not change
             for a in range(actions):
@@ -509,15 +509,15 @@ def pull_values(
             continue
         here, child, actions = node + shift, nodes.first_child[node] + shift, nodes.children[node]
         number = row + nodes.row[node]
-        first, step = stored(policy.layout, visit, number)
+        first, step = stored_row(policy.layout, visit, number)
         if not vectors.alive[here]:
-            fill(value, here, begin, end)
+            set_to_zero(value, here, begin, end)
         elif nodes.actor[node] != player:
             sum_actions(value, child, actions, begin, end, here)
         elif task != FOLLOW and not (len(given) > 0 and given[number]):
             copy_value(value, child, begin, end, here)
             for a in range(1, actions):
-                raise_value(value, child + a, begin, end, here)
+                take_larger_value(value, child + a, begin, end, here)
             if task == ANSWER:
                 write_best(value, child, here, actions, begin, end, noise, table, first, step)
         else:
@@ -595,20 +595,20 @@ def walk(
         prune = prune and task != ANSWER  # a response is written at all decisions, including unreached ones
     nodes, vectors, reach = tree.nodes, work.vectors, work.vectors.reach
     work.board[0] = 0
-    visit = arrive(tree, player, scope, 0, work, own.layout.by_strength)
+    visit = begin_board(tree, player, scope, 0, work, own.layout.by_strength)
     while visit.depth >= 0:
         entry, end = tree.entry_start[visit.depth], tree.entry_start[visit.depth + 1]
         while entry < end:
             first, entry = entry, batch_end(tree, entry, end)
             for opened in range(first, entry if visit.arriving else first):
-                if reached(tree, player, scope, visit, opened, work.sides, vectors, reach):
+                if enter_round(tree, player, scope, visit, opened, work.sides, vectors, reach):
                     block, row = tree.entry_block[opened], first_row(tree, theirs.layout, visit, opened)
                     push_reach(nodes, block, row, player, scope, visit, theirs, prune, vectors, reach)
                     values_of_leaves(tree, block, player, scope, visit, work, reach)
             if visit.arriving and visit.leaving:
                 values_of_showdowns(tree, first, entry, player, scope, visit, work, reach)
             for opened in range(first, entry if visit.leaving else first):
-                if alive_above(tree, visit, opened, vectors):
+                if is_reached(tree, visit, opened, vectors):
                     block, row = tree.entry_block[opened], first_row(tree, own.layout, visit, opened)
                     task = tasks[visit.depth]
                     pull_values(nodes, tree.noise, block, row, player, task, scope, visit, own, vectors)

@@ -187,7 +187,7 @@ class AgainstOpponent(Experiment):
                 "opponent_exploitability": scale * known.exploitability,
                 "iterations": solver.iterations,
             }
-        return Cell(values, not solver.tables.draws, more, unit=unit)
+        return Cell(values, not solver.tables.is_random, more, unit=unit)
 
     def matched(self, lab: Lab) -> Matched:
         """Return the games and the solved opponent."""

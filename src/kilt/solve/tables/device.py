@@ -130,7 +130,7 @@ class DeviceTables(Tables):
         own, theirs = self._learnt(turn.own), self._learnt(turn.theirs)
         learning = learning_of(discount, game.tree.noise, regrets=True, averages=turn.theirs < 2)
         scope = self._draw(turn) if self.sampled else None
-        values = game.sweep(
+        values = game.compute_values(
             player,
             self._tasks[turn.task],
             own.strategy,
@@ -215,7 +215,7 @@ class CompactTables(Tables):
         """Update one player's regrets and the opponent's average strategy on the GPU."""
         game, number = self.game, 2 * self.iterations + turn.offset
         learning = learning_of(discount, game.tree.noise, regrets=True, averages=game.averaged)
-        game.sweep(turn.player, FOLLOW, self.regret, learning, self.total, number)
+        game.compute_values(turn.player, FOLLOW, self.regret, learning, self.total, number)
 
     def average(self) -> Any:
         """Return the average strategy, or the current one if no average is stored, as a `CompactTable`."""

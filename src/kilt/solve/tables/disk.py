@@ -128,12 +128,12 @@ class SubgameTables(PartTables):
             If the files belong to another run, or do not fit the game.
         """
         self.warn, said = warn, (self.subgames.fingerprint, self.scale, self.averaging, self.subgames.count, run)
-        store = self.store_in(folder, *said)
+        store = self.open_store(folder, *said)
         if self.passes:
-            self.give_to(store)
+            self.copy_files_to(store)
         elif (folder / COMING).exists():
-            with store.claimed():
-                store.complete()
+            with store.lock():
+                store.finish_replacement()
         self.store, kept = store, store.read_trunk()
         if kept.passes:
             shape = (1 + self.averaging) * self.subgames.trunk_rows, self.subgames.width
@@ -143,17 +143,17 @@ class SubgameTables(PartTables):
             self.passes, self.trunk = kept.passes, tables[: len(self.trunk)].copy()
             self.average_trunk = tables[len(tables) - len(self.trunk) :].copy()
         store.begin(self.passes, self.trunk)
-        self.interrupted = store.survey(self.passes) or self.passes % 2 == 1
+        self.interrupted = store.check_headers(self.passes) or self.passes % 2 == 1
         self._known.clear()
         if self._temporary is not None:
             self._temporary()
 
-    def store_in(self, folder: Path, *said: Any) -> SubgameStore:
+    def open_store(self, folder: Path, *said: Any) -> SubgameStore:
         """Return the object that reads and writes the files of subgames in a folder."""
         return SubgameStore(folder, *said)
 
     @abstractmethod
-    def give_to(self, store: SubgameStore) -> None:
+    def copy_files_to(self, store: SubgameStore) -> None:
         """Copy the files of all subgames to another folder."""
 
     @abstractmethod
@@ -218,15 +218,15 @@ class SubgameTables(PartTables):
         super().learn(turn, discount)
         self.passes += 1
 
-    def opened(self, turn: Turn) -> int:
+    def subgame_entries(self, turn: Turn) -> int:
         """Return the number of chance nodes at the end of the first rounds, where subgames begin."""
         return int(self.subgames.opened)
 
-    def trunk_learning(self, turn: Turn, discount: Discount) -> Learning:
+    def prepare_trunk_pass(self, turn: Turn, discount: Discount) -> Learning:
         """Prepare the part of a CFR pass that updates a player's regrets in the first rounds."""
         cut = self.subgames
         tables = self.trunk, self.average_trunk, cut.sums(cut.trunk_rows)
-        return self.learning(turn.player, LoadedSubgame(-1, cut.game.tree, cut.layouts(), *tables), discount)
+        return self.prepare_pass(turn.player, LoadedSubgame(-1, cut.game.tree, cut.layouts(), *tables), discount)
 
     def current(self) -> Any:
         """Return the strategy that the players will use in the next iteration.
@@ -257,7 +257,7 @@ class SubgameTables(PartTables):
         `trunk` has the weights of its actions in the first rounds.
         """
 
-    def learning(self, player: int, subgame: LoadedSubgame, discount: Discount) -> Learning:
+    def prepare_pass(self, player: int, subgame: LoadedSubgame, discount: Discount) -> Learning:
         """Prepare the part of a CFR pass that updates a player's regrets in a subgame or in the first rounds."""
         cut, regret = self.subgames, subgame.regret
         first, second = (
@@ -302,7 +302,7 @@ class DiskTables(SubgameTables):
     ) -> None:
         super().__init__(subgames, folder, scale, averaging)
 
-    def give_to(self, store: SubgameStore) -> None:
+    def copy_files_to(self, store: SubgameStore) -> None:
         """Copy all files into another folder, for example the folder of a run."""
         self.store.copy_to(store.folder, self.subgames.fingerprint)
         store.checksums = self.store.checksums.copy()
@@ -316,7 +316,7 @@ class DiskTables(SubgameTables):
 
         `rows` has the discount factors of each iteration.
         """
-        with self.store.claimed():
+        with self.store.lock():
             if self.store.read_trunk().passes != self.passes:
                 raise RunError(f"another process has continued {self.store.folder}: open it again")
             super().run(rows, predictive)
@@ -326,15 +326,15 @@ class DiskTables(SubgameTables):
         super().learn(turn, discount)
         self.store.write_trunk(self.passes, self.trunk_tables)
 
-    def worths(self, turn: Turn, discount: Discount) -> Iterator[tuple[slice, Values]]:
+    def update_subgames(self, turn: Turn, discount: Discount) -> Iterator[tuple[slice, Values]]:
         """Update one player's regrets in all subgames, and yield the values of each subgame.
 
         Several subgames are read, updated and written in parallel.
         """
-        walked = enumerate(self.walked(turn.player, discount))
-        return ((self.subgames.opens(number), worth) for number, worth in walked)
+        walked = enumerate(self.update_some(turn.player, discount))
+        return ((self.subgames.entry_slice(number), worth) for number, worth in walked)
 
-    def walked(self, player: int, discount: Discount, numbers: Iterable[int] | None = None) -> Iterator[Values]:
+    def update_some(self, player: int, discount: Discount, numbers: Iterable[int] | None = None) -> Iterator[Values]:
         """Update one player's regrets in the given subgames, and yield the values of each subgame in order.
 
         `numbers` lists the subgames. Default: all.
@@ -363,7 +363,7 @@ class DiskTables(SubgameTables):
         Return the subgame's values by chance node that leads to it and by hand.
         """
         cut = self.subgames
-        learning = self.learning(player, subgame, discount)
+        learning = self.prepare_pass(player, subgame, discount)
         values = cut.game.part_values(player, learning.walk, subgame.tree, cut.dtype, cut.trunk_rounds)
         learning.enter()
         return values.astype(cut.dtype)

@@ -28,7 +28,7 @@ from kilt.solve.abstract import BucketedGame, DecisionLocation, bucket_layouts, 
 from kilt.solve.abstract_problem import dtype_of
 from kilt.solve.tables.disk_kernels import PartRows
 from kilt.solve.tables.disk_strategy import DiskStrategy
-from kilt.solve.tables.disk_subgames import FEWEST, SIZE, LoadedSubgame, Subgames, in_a_row
+from kilt.solve.tables.disk_subgames import FEWEST, SIZE, LoadedSubgame, Subgames, group_items
 from kilt.tree.parts import BettingPart, flops_tree
 from kilt.tree.vector import VectorGame
 from kilt.tree.vector_arrays import Table, TableLayout, VectorTree
@@ -125,7 +125,7 @@ class BucketedSubgames(Subgames):
         else:
             number, every = np.arange(len(members)), range(self.entries)
             rows = np.array([np.diff(BettingPart.through(self.game.tree, 1, e, e + 1).rows[1:]).sum() for e in every])
-            ways = [(each, some) for each in number.tolist() for some in in_a_row(rows * row[each], most)]
+            ways = [(each, some) for each in number.tolist() for some in group_items(rows * row[each], most)]
         self.count, self._group = len(ways), [group for group, _ in ways]  # [subgame] index of its flops in `_flops`
         self.cuts = np.array([(0, len(sets), *some) for _, some in ways])
         own_sets = (np.flatnonzero(number == each) for each in range(int(number.max()) + 1))
@@ -306,7 +306,7 @@ class SubgameShares:
             if begin <= row < end:
                 yield place, self.cut.columns[place.player][place.round][number], row - begin
 
-    def of(self, subgame: LoadedSubgame) -> list[Array]:
+    def subgame_shares(self, subgame: LoadedSubgame) -> list[Array]:
         """Return the strategy in a subgame and in the first round as rounded integer probabilities.
 
         There is one array of the shape (buckets, actions) for each decision.
@@ -318,15 +318,15 @@ class SubgameShares:
             found.append(rounded_shares(subgame.regret[rows, : len(own)], dtype).astype(dtype))
         return found
 
-    def of_strategy(self, strategy: DiskStrategy) -> Array:
+    def strategy_shares(self, strategy: DiskStrategy) -> Array:
         """Convert a strategy on disk to the rounded integer probabilities of a saved strategy.
 
         Subgames are read one after the other.
         """
         tables = self.cut.scratch()
-        return self.whole(self.of(strategy.read(number, tables)) for number in range(self.cut.count))
+        return self.join(self.subgame_shares(strategy.read(number, tables)) for number in range(self.cut.count))
 
-    def whole(self, subgames: Iterable[list[Array]]) -> Array:
+    def join(self, subgames: Iterable[list[Array]]) -> Array:
         """Join the rounded integer probabilities of all subgames into one array, as saved strategies have it.
 
         Those of each subgame are as returned by `of`.

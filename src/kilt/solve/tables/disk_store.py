@@ -170,13 +170,13 @@ class SubgameStore:
         run: str | None = None,
     ) -> None:
         self.folder, self.count, self.run = folder, count, run
-        self.said = self.about(game, scale, averaging)
+        self.said = self.description(game, scale, averaging)
         self.checksums: Checksums = np.zeros((count, 2), np.uint64)
         self.at_rest = False  # whether files of a pass in progress are refused, as for a saved strategy
         self.repeating = False  # whether files of any later pass are accepted: a worker that repeats passes has some
         self._recorded = True  # False if files may have an older format, without the name of their trunk
         self._name: int | None = None  # of the trunk that was last read, written or passed to `begin`; None before
-        self._moving = False  # whether the process was killed in `take_over`, and files remain in `COMING`
+        self._moving = False  # whether the process was killed in `replace_files`, and files remain in `COMING`
         with os_errors(f"subgames in {folder}"):
             folder.mkdir(parents=True, exist_ok=True)
             about = folder / ABOUT
@@ -186,7 +186,7 @@ class SubgameStore:
             self._recorded = _about(folder)["written"] == FORMAT
 
     @staticmethod
-    def about(game: str, scale: float, averaging: bool) -> dict[str, Any]:
+    def description(game: str, scale: float, averaging: bool) -> dict[str, Any]:
         """Return the description of a folder of subgames, which is stored in the folder."""
         return {"format": FORMAT, "game": game, "scale": scale, "average": averaging}
 
@@ -197,7 +197,7 @@ class SubgameStore:
         require_about(folder, {"format": FORMAT, "game": game})
         return cls(folder, game, said["scale"], said["average"], said["subgames"], run)
 
-    def settled(self, trunk: str) -> int:
+    def verify_strategy(self, trunk: str) -> int:
         """Check the files of a saved strategy, and return how many passes of CFR have computed it.
 
         `trunk` is the checksum of the trunk's file according to the strategy's manifest, or an empty string if the
@@ -214,7 +214,7 @@ class SubgameStore:
         return float(self.said["scale"])
 
     @contextmanager
-    def claimed(self) -> Iterator[None]:
+    def lock(self) -> Iterator[None]:
         """Lock the folder for writing. Raises RunError if another process writes to it."""
         with ExitStack() as held:
             try:
@@ -242,7 +242,7 @@ class SubgameStore:
         """
         self._name = trunk_name(passes, trunk)
 
-    def survey(self, passes: int) -> bool:
+    def check_headers(self, passes: int) -> bool:
         """Check the headers of all files, and return whether a pass of CFR was interrupted.
 
         Raises RunError if a file is missing or of another run. Reads only the headers of files: other damage is
@@ -365,24 +365,24 @@ class SubgameStore:
         head, _ = self._read(self.folder / TRUNK)
         return f"{head.checksum:08x}" if head else ""
 
-    def coming(self) -> Path:
-        """Create an empty folder for new versions of all files. `take_over` replaces the old files by them."""
+    def create_replacements(self) -> Path:
+        """Create an empty folder for new versions of all files. `replace_files` replaces the old files by them."""
         folder = self.folder / COMING
         with os_errors(f"{folder} cannot be written"):
             shutil.rmtree(folder, ignore_errors=True)
             folder.mkdir()
         return folder
 
-    def take_over(self, passes: int, tables: Table) -> None:
-        """Replace all files by their new versions, which are in the folder that `coming` has created.
+    def replace_files(self, passes: int, tables: Table) -> None:
+        """Replace all files by their new versions, which are in the folder that `create_replacements` has created.
 
         Either all files are replaced, or none.
         """
         self._write(self.folder / COMING / TRUNK, self.trunk_file(passes, tables))
-        self.complete()
+        self.finish_replacement()
         self._begin(passes, tables)
 
-    def complete(self) -> None:
+    def finish_replacement(self) -> None:
         """Finish an interrupted replacement of files, for example after the process was killed.
 
         The first-rounds file is moved last.
@@ -584,7 +584,7 @@ def require_whole(folder: Path, run: str | None = None, least: int = 0, trunk: s
     said = _about(folder)
     require_about(folder, {"format": FORMAT})
     store = SubgameStore.opened(folder, said["game"], run)
-    passes, faults = store.settled(trunk) if trunk is not None else store.read_trunk().passes, list[str]()
+    passes, faults = store.verify_strategy(trunk) if trunk is not None else store.read_trunk().passes, list[str]()
     store.require_passes(passes, least)
     there = [int(file.name.partition("-")[0]) for file in folder.glob("[0-9]*-[12].zst")]
     for number in range(max(store.count, 1 + max(there, default=-1))):

@@ -69,7 +69,7 @@ class DiskStrategy:
         """
         if rows.stop <= len(self.trunk):
             return self.trunk[rows]
-        number, r, first = self.subgames.place_of(rows.start)
+        number, r, first = self.subgames.locate_row(rows.start)
         subgame = self._unpacked(number)
         first += int(subgame.layouts[0].start[r])
         return subgame.regret[first : first + rows.stop - rows.start]
@@ -79,7 +79,7 @@ class DiskStrategy:
         size = self.subgames.rows * self.subgames.width * self.subgames.dtype.itemsize
         return lru_cache(maxsize=max(1, KEPT // size))(self.subgame)
 
-    def under(self, subgames: Subgames) -> DiskStrategy:
+    def with_payoffs(self, subgames: Subgames) -> DiskStrategy:
         """Return the same strategy for a game with other payoffs. The tree must be the same."""
         if subgames is self.subgames:
             return self
@@ -90,7 +90,7 @@ class DiskStrategy:
             self._under[key] = replace(self, subgames=subgames, _under={})
         return self._under[key]
 
-    def processed(self, rule: Rule) -> DiskStrategy:
+    def post_processed(self, rule: Rule) -> DiskStrategy:
         """Return the strategy with post-processing rules, applied whenever a subgame is read."""
         cut, trunk = self.subgames, self.trunk.copy()
         boards = np.diff(cut.game.tree.board_start)
@@ -129,7 +129,7 @@ class DiskStrategy:
         walks = self._walks(self.trunk, cut.layouts())
         values = np.zeros((len(walks), cut.opened, game.shape[1]))
         for number, worth in enumerate(self.walked(self) if self.walked else self.walk()):
-            values[:, cut.opens(number)] += worth
+            values[:, cut.entry_slice(number)] += worth
         found = (game.conclude(walk, own, cut.trunk_rounds) for walk, own in zip(walks, values, strict=True))
         *followed, first, second = found
         return followed[0], -followed[0] if len(followed) == 1 else followed[1], first, second
@@ -216,7 +216,7 @@ class DiskProblem(VectorProblem):
         It shares files with the folder of the run until either of them changes.
         """
         assert isinstance(strategy, DiskStrategy)
-        strategy = strategy.under(self.subgames)
+        strategy = strategy.with_payoffs(self.subgames)
         inputs, said = {"game": self.fingerprint}, {"game": self.name, "average": strategy.averaged}
         with artifact.draft(path, IN_SUBGAMES, 0, inputs, said | {"rules": rules_of(self.game.game)}) as new:
             strategy.store.copy_to(new.folder, self.subgames.fingerprint)
@@ -235,7 +235,7 @@ class DiskProblem(VectorProblem):
             averaged = bool(found.parameters["average"])
         require_same(said, (self.name, self.fingerprint))
         store = SubgameStore.opened(path, self.subgames.fingerprint)
-        passes = store.settled(found.inputs.get(FILES, ""))
+        passes = store.verify_strategy(found.inputs.get(FILES, ""))
         return DiskStrategy(self.subgames, store, passes, np.array(found.arrays["trunk"]), averaged), found.figures
 
 
@@ -254,7 +254,7 @@ def read_subgame(
     layouts = cut.layouts(number, tree)
     table = tables.regret[: int(layouts[0].start[-1])]
     cut.clear(table)
-    table[: cut.lead_rows] = cut.lead(number, trunk)
+    table[: cut.lead_rows] = cut.lead_table(number, trunk)
     for player in (0, 1):  # a player's average is in the file of the other's regrets
         kept = 1 - player if averaged else player
         found = store.open(number, kept, passes)

@@ -204,13 +204,13 @@ class Subgames:
         """The estimated seconds of an iteration, from the size of the tables and the number of threads."""
         return 2 * PER_NUMBER * self.game.shape[0] * self.game.shape[1] / self.game.threads
 
-    def opens(self, number: int) -> slice:
+    def entry_slice(self, number: int) -> slice:
         """Return the chance nodes that lead to a subgame, as a slice of those at the end of the first rounds."""
         flop, _, begin, end = self.cuts[number].tolist()
         before = flop * self.entries if self.trunk_rounds > 1 else 0
         return slice(before + begin, before + end)
 
-    def lead(self, number: int, trunk: Table) -> Table:
+    def lead_table(self, number: int, trunk: Table) -> Table:
         """Return the rows of the first rounds with which the table of a subgame begins.
 
         They are those of the boards that lead to the subgame.
@@ -263,7 +263,7 @@ class Subgames:
         first, last = np.searchsorted(rows, [begin, end])
         return np.asarray(rows[first:last] - begin)
 
-    def place_of(self, row: int) -> tuple[int, int, int]:
+    def locate_row(self, row: int) -> tuple[int, int, int]:
         """Find a row of the whole game's table in the subgames: return the subgame, the round and the row.
 
         The row counts within the subgame's table. The row must belong to a round after the trunk.
@@ -454,12 +454,12 @@ def _cuts(sizes: IntArray, size: int | None, *, together: bool) -> IntArray:
     """
     flops, most = sizes.sum(axis=1), size or SIZE
     if together and flops.max() <= most:
-        some = in_a_row(flops, size or min(SIZE, int(flops.sum()) // FEWEST + 1))
+        some = group_items(flops, size or min(SIZE, int(flops.sum()) // FEWEST + 1))
         return np.array([(*own, 0, sizes.shape[1]) for own in some])
-    return np.array([(flop, flop + 1, *some) for flop, own in enumerate(sizes) for some in in_a_row(own, most)])
+    return np.array([(flop, flop + 1, *some) for flop, own in enumerate(sizes) for some in group_items(own, most)])
 
 
-def in_a_row(sizes: IntArray, size: int) -> list[tuple[int, int]]:
+def group_items(sizes: IntArray, size: int) -> list[tuple[int, int]]:
     """Group consecutive items so that the groups have about the same total size.
 
     Returns the begin and end of each group. A single item that is larger than `size` is a group of its own.

@@ -108,7 +108,7 @@ class SubgameWorker:
         self.tables.store.repeating = True
         self._leave = finalize(self, rmtree, folder, ignore_errors=True)
         self._held = ExitStack()
-        self._held.enter_context(self.tables.store.claimed())  # until the worker ends
+        self._held.enter_context(self.tables.store.lock())  # until the worker ends
 
     @cached_property
     def real(self) -> Subgames:
@@ -123,7 +123,7 @@ class SubgameWorker:
         A subgame that has already finished this pass is not computed again: its values are in its file.
         """
         self.tables.passes, self.tables.trunk = passes, trunk
-        return self.tables.walked(passes % 2, discount, numbers)
+        return self.tables.update_some(passes % 2, discount, numbers)
 
     @_timed
     def replay(self, numbers: Sequence[int], passes: int, trunk: Table, discount: Discount) -> Iterable[None]:
@@ -132,7 +132,7 @@ class SubgameWorker:
         The values are not returned, because the head process has them.
         """
         self.tables.passes, self.tables.trunk = passes, trunk
-        return (None for _ in self.tables.walked(passes % 2, discount, numbers))
+        return (None for _ in self.tables.update_some(passes % 2, discount, numbers))
 
     @_timed
     def walk(self, numbers: Sequence[int], passes: int, trunk: Table, averaged: bool, real: bool) -> Iterable[Values]:
@@ -149,7 +149,7 @@ class SubgameWorker:
             assert isinstance(self.cut, BucketedSubgames)
             self._means = SubgameShares(self.cut, cards.of(self.cut.game.game))
         for number in numbers:
-            yield self._means.of(
+            yield self._means.subgame_shares(
                 read_subgame(self.cut, self.tables.store, number, trunk, tables, passes, averaged=averaged)
             )
 
@@ -222,13 +222,13 @@ class SentTrunks:
         self.since, self.discounts, self._file = 0, list[Discount](), SpooledTemporaryFile(max_size=IN_MEMORY)  # noqa: SIM115, it is closed below
         finalize(self, self._file.close)
 
-    def begin(self, since: int) -> None:
+    def forget_all(self, since: int) -> None:
         """Forget everything that was recorded. The next pass to record has the number `since`."""
         self.since, self.discounts = since, []
         self._file.seek(0)
         self._file.truncate()
 
-    def keep(self, passes: int, trunk: Table, discount: Discount) -> None:
+    def record(self, passes: int, trunk: Table, discount: Discount) -> None:
         """Record what workers need for a pass: the regrets of the first rounds, and the discount factors.
 
         With them, the pass can be repeated after a worker was lost.
@@ -238,7 +238,7 @@ class SentTrunks:
             self._file.seek((passes - self.since) * trunk.nbytes)
             self._file.write(trunk.tobytes())
 
-    def of(self, passes: int, like: Table) -> tuple[Table, Discount]:
+    def recall(self, passes: int, like: Table) -> tuple[Table, Discount]:
         """Return what was recorded for a pass: the regrets of the first rounds, and the discount factors.
 
         The regrets have the shape and type of `like`.
@@ -302,35 +302,35 @@ class WorkerTables(SubgameTables):
         """Begin to store tables in a folder that all workers can reach, or resume from the files in it."""
         began = self.passes == 0
         super().open(folder.absolute(), warn, run)
-        self._sent.begin(self.passes)
+        self._sent.forget_all(self.passes)
         if self.passes and began:
             self._behind = set(range(self.subgames.count))
 
-    def store_in(self, folder: Path, *said: Any) -> SubgameStore:
+    def open_store(self, folder: Path, *said: Any) -> SubgameStore:
         """Return the object that reads the files in a folder to which workers copy their subgames."""
         return SharedStore(self.settle, folder, *said)
 
     def settle(self) -> None:
         """Have all workers copy their files to the folder of the run, if they have newer ones."""
         if self.passes > self._sent.since:
-            with self.store.claimed():
+            with self.store.lock():
                 if self.store.read_trunk().passes != self._sent.since:
                     raise RunError(f"another process has continued {self.store.folder}: open it again")
-                self.give_to(self.store)
-            self._sent.begin(self.passes)
+                self.copy_files_to(self.store)
+            self._sent.forget_all(self.passes)
 
-    def give_to(self, store: SubgameStore) -> None:
+    def copy_files_to(self, store: SubgameStore) -> None:
         """Have all workers copy their files to another folder."""
-        store.checksums = np.array(self._ask("save", store.coming()), np.uint64)
-        store.take_over(self.passes, self.trunk_tables)
+        store.checksums = np.array(self._ask("save", store.create_replacements()), np.uint64)
+        store.replace_files(self.passes, self.trunk_tables)
 
     # ── workers ──
 
-    def worths(self, turn: Turn, discount: Discount) -> Iterator[tuple[slice, Values]]:
+    def update_subgames(self, turn: Turn, discount: Discount) -> Iterator[tuple[slice, Values]]:
         """Have all workers update their subgames, and yield the values of each subgame."""
-        self._sent.keep(self.passes, self.trunk, discount)
+        self._sent.record(self.passes, self.trunk, discount)
         found = self._ask("learn", self.passes, self.trunk, discount)
-        return ((self.subgames.opens(number), worth) for number, worth in enumerate(found))
+        return ((self.subgames.entry_slice(number), worth) for number, worth in enumerate(found))
 
     def shares(self, strategy: DiskStrategy, cards: SharedCards) -> list[list[Array]]:
         """Have all workers convert a strategy to rounded integer probabilities, and return those of all subgames."""
@@ -393,7 +393,7 @@ class WorkerTables(SubgameTables):
                 self._answers(behind, "restore", self.store.folder)
             for passes in range(self._sent.since, self.passes):
                 if not self._lost:
-                    self._answers(behind, "replay", passes, *self._sent.of(passes, self.trunk))
+                    self._answers(behind, "replay", passes, *self._sent.recall(passes, self.trunk))
             if not self._lost:
                 self._behind = set()
 

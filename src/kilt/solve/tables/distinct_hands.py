@@ -36,7 +36,7 @@ class DistinctHandTables:
         """Return whether the hands in a table are now sorted by strength, without equivalent hands."""
         return id(table) in self._apart
 
-    def by_hand(self, table: Table) -> Table:
+    def restore_order(self, table: Table) -> Table:
         """Return a table with its hands in the usual order, one column for each hand.
 
         The table keeps this order until `to_distinct_hands` is called.

@@ -124,7 +124,7 @@ class SampledBoardTables(TableState, PartTables):
         self.KEPT = ("regret", "total", *["trunk"] * (not self.self_play), "seed")
         self.seed = np.array(seed % 2**64, dtype=np.uint64)
         self.bucketed = BucketedGame(
-            game, self.draw(self.drawn_boards(0)).layouts, (cards.each[0].numbers, cards.each[1].numbers)
+            game, self.build_draw(self.sample_boards(0)).layouts, (cards.each[0].numbers, cards.each[1].numbers)
         )
         rounds = len(game.tree.rows)
         learn = np.full(rounds, FOLLOW)
@@ -158,7 +158,7 @@ class SampledBoardTables(TableState, PartTables):
         """
         return self._other[: self.where.start[-1]]
 
-    def drawn_boards(self, number: int) -> tuple[int, ...]:
+    def sample_boards(self, number: int) -> tuple[int, ...]:
         """Sample the boards for an update of one player's regrets, and return their indices.
 
         Parameters
@@ -170,20 +170,20 @@ class SampledBoardTables(TableState, PartTables):
         draw_scope(game.tree, 0, False, False, rounds, np.uint64(self.seed), np.uint64(number), scope)
         return tuple(scope.board[1 : rounds + 1].tolist())
 
-    def draw(self, boards: tuple[int, ...]) -> Draw:
+    def build_draw(self, boards: tuple[int, ...]) -> Draw:
         """Build the public tree for a sample of boards, and look up the buckets of all hands."""
         part = drawn_tree(self.vectors.tree, boards)
         return Draw(boards, part, bucket_layouts(self.vectors, self.cards, part))
 
     def run_independent_passes(self, work: Callable[[Sequence[Turn]], None]) -> None:
         """Let each of the players learn on a separate sample of boards, in parallel if possible."""
-        self._draws = [self.draw(self.drawn_boards(2 * self.iterations + seat)) for seat in (0, 1)]
+        self._draws = [self.build_draw(self.sample_boards(2 * self.iterations + seat)) for seat in (0, 1)]
         if self.self_play:
             super().run_independent_passes(work)
             return
         self._layouts = [self.where.layout(self.vectors.tree, draw) for draw in self._draws]
         self._grow(max(int(layout.start[-1]) for layout in self._layouts))
-        self.vectors.both_seats(lambda seat: work(self.groups[seat]), Scheme(boards=True))
+        self.vectors.call_for_seats(lambda seat: work(self.groups[seat]), Scheme(boards=True))
 
     def _grow(self, rows: int) -> None:
         """Enlarge the opponent's table so that the responses on the sampled boards fit."""
@@ -192,16 +192,16 @@ class SampledBoardTables(TableState, PartTables):
             self._other = np.zeros((rows, self.vectors.shape[1]), kept.dtype)
             self._other[: len(kept)] = kept
 
-    def opened(self, turn: Turn) -> int:
+    def subgame_entries(self, turn: Turn) -> int:
         """Return the number of chance nodes at the end of the first round."""
         return int(np.diff(self._draws[turn.offset].tree.entry_start)[1])
 
-    def worths(self, turn: Turn, discount: Discount) -> Iterator[tuple[slice, Values]]:
+    def update_subgames(self, turn: Turn, discount: Discount) -> Iterator[tuple[slice, Values]]:
         """Update a player's regrets on the sampled boards, and yield the values of the player's hands."""
-        walk = self.trunk_learning(turn, discount).walk
+        walk = self.prepare_trunk_pass(turn, discount).walk
         yield slice(None), self.vectors.part_values(turn.player, walk, self._draws[turn.offset].tree, self.dtype)
 
-    def trunk_learning(self, turn: Turn, discount: Discount) -> Learning:
+    def prepare_trunk_pass(self, turn: Turn, discount: Discount) -> Learning:
         """Prepare the part of a CFR pass that updates a player's regrets in the first rounds."""
         draw, noise = self._draws[turn.offset], self.vectors.tree.noise
         own, theirs = self._seat(turn.own, turn.offset), self._seat(turn.theirs, turn.offset)

@@ -122,7 +122,7 @@ class DeviceDraws(DeviceFlops):
         items, edges, column = (self._put(array.astype(np.int32)) for array in arrays)
         return Members(items, edges, column, len(begin))
 
-    def answer(self, draw: DrawOnDevice, seat: int, discount: Discount) -> None:
+    def update_opponent(self, draw: DrawOnDevice, seat: int, discount: Discount) -> None:
         """Update a player's opponent: it learns in the first rounds, and plays best responses in the others.
 
         The player's strategy is added to the player's average.
@@ -130,7 +130,7 @@ class DeviceDraws(DeviceFlops):
         player, boards = 1 - seat, draw.boards
         noted, own = self._noted(discount), self._own_decisions[seat]
         rounds = [self._with_room(r, empty) for r, empty in enumerate(boards.rounds)]
-        self.down(rounds, player, self._strategies(rounds, boards.buckets[seat]))
+        self.push_reach(rounds, player, self._strategies(rounds, boards.buckets[seat]))
         for r, here in enumerate(rounds):
             self._average(draw, r, own[r].number, own[r].slot, here.reach, noted)
         last = self._with_values(boards)
@@ -146,14 +146,14 @@ class DeviceDraws(DeviceFlops):
         trunk = self.trunk.rounds
         pulls = [Pull(FOLLOW, table, table, learning) for table in tables[:trunk]]
         pulls += [Pull(ANSWER, table, table, answering) for table in tables[trunk:]]
-        self.up(there, player, pulls, (self._roots, last))
+        self.pull_values(there, player, pulls, (self._roots, last))
 
     def learn(self, draw: DrawOnDevice, seat: int, discount: Discount) -> None:
-        """Update the regrets of one player, who plays against the best responses that `answer` has computed."""
+        """Update the regrets of one player, who plays against the opponent that `update_opponent` has prepared."""
         boards, noted, own = draw.boards, self._noted(discount), self._own_decisions[seat]
         rounds = [self._with_room(r, empty) for r, empty in enumerate(boards.rounds)]
         there, tables = self._opponents(draw, rounds)
-        self.down(there, seat, tables)
+        self.push_reach(there, seat, tables)
         last = self._with_values(boards)
         choices = self._choices(last)
         for entries, some, first in self._pieces(seat, last.boards, self._row_begin):
@@ -163,7 +163,7 @@ class DeviceDraws(DeviceFlops):
             places = own[-1].child[some] - np.int32(first)
             self._learn(draw, self._last, own[-1].number[some], own[-1].count[some], places, found, noted)
         strategies = [self._vector(r, "strategy", here.rows, here.boards) for r, here in enumerate(rounds)]
-        self.up(rounds, seat, [Pull(FOLLOW, table, table) for table in strategies], (self._roots, last))
+        self.pull_values(rounds, seat, [Pull(FOLLOW, table, table) for table in strategies], (self._roots, last))
         for r, here in enumerate(rounds):
             self._learn(draw, r, own[r].number, own[r].count, own[r].child, here.value, noted)
 
@@ -286,7 +286,7 @@ class DeviceDraws(DeviceFlops):
             before += len(decides)
         return found
 
-    def packed(self, table: Table) -> Any:
+    def to_device(self, table: Table) -> Any:
         """Copy a strategy table to the GPU, in the order in which the GPU stores it."""
         every = np.concatenate(self._decisions)
         packed = np.zeros(self._chances.shape)
@@ -303,9 +303,9 @@ class DeviceDraws(DeviceFlops):
             table[every[there, 0] + a] = found[there, :, a]
         return table
 
-    def match(self, regret: Table) -> None:
+    def set_regrets(self, regret: Table) -> None:
         """Set the regrets of both players, and compute their strategies by regret matching."""
-        self.regret, self._chances = self.packed(regret), self._put(self._packed(regret))
+        self.regret, self._chances = self.to_device(regret), self._put(self._packed(regret))
 
     def _require_memory(self, columns: int) -> None:
         """Raise RunError if the tables and the vectors of a sample do not fit into GPU memory."""
@@ -354,7 +354,7 @@ class GpuSampledBoardTables(SampledBoardTables):
             discount = Discount._make([*row, predictive])
             for seat in (0, 1):
                 draw = self._next(2 * self.iterations + seat)
-                self._device.answer(draw, seat, discount)
+                self._device.update_opponent(draw, seat, discount)
                 self._device.learn(draw, seat, discount)
             self.iterations += 1
         self._device.regret[0, 0, 0].item()  # wait for the device, so that timings cover the work
@@ -363,11 +363,11 @@ class GpuSampledBoardTables(SampledBoardTables):
         """Return the next sample of boards in GPU memory, and let threads prepare the samples after it."""
         for later in range(number, number + 2 * PREPARING):
             if later not in self._coming:
-                self._coming[later] = self._pool.submit(self._prepared, self.drawn_boards(later), later % 2)
+                self._coming[later] = self._pool.submit(self._prepared, self.sample_boards(later), later % 2)
         return self._coming.pop(number).result()
 
     def _prepare(self, boards: tuple[int, ...], seat: int) -> DrawOnDevice:
-        return self._device.prepare_draw(self.draw(boards), seat)
+        return self._device.prepare_draw(self.build_draw(boards), seat)
 
     @property
     def regret(self) -> Table:
@@ -388,8 +388,8 @@ class GpuSampledBoardTables(SampledBoardTables):
     def restore(self, state: dict[str, npt.NDArray[Any]]) -> None:
         """Load the arrays of a checkpoint, which a CPU or a GPU may have saved."""
         device = self._device
-        device.match(state["regret"])
-        device.total = device.packed(state["total"])
+        device.set_regrets(state["regret"])
+        device.total = device.to_device(state["total"])
         device.other = device.cupy.asarray(state["trunk"].astype(device.dtype))
         self.seed[...] = state["seed"]
         self.iterations = int(state["iterations"])

@@ -104,7 +104,7 @@ def learning_walk(
     return partial(iterate, tree, turns, tasks[None], tables, NO_CHOICE, rows, discount.predictive, *drawn, False)
 
 
-def seats_of(
+def player_tables(
     game: VectorGame | BucketedGame,
     tables: tuple[Table, Table, Table],
     averaged: bool,
@@ -234,7 +234,7 @@ class TreeTables(TableState, Tables):
             else whole
         )
         parts = 1 if self.scheme.boards else self._vectors.threads
-        first, second = seats_of(self.game, walked, self.averaging, parts, layouts, self._restriction)
+        first, second = player_tables(self.game, walked, self.averaging, parts, layouts, self._restriction)
         # Table of an opponent who sees all cards: regrets, or 1 at the action of a best response.
         shape = (int(self.opponent.layout.start[-1]) if apart else 0, self._vectors.shape[1])
         single = self._regret.dtype == np.float32 or 8 * shape[0] * shape[1] > SINGLE
@@ -254,7 +254,7 @@ class TreeTables(TableState, Tables):
         )
 
     @property
-    def draws(self) -> bool:
+    def is_random(self) -> bool:
         """Whether boards or hands are sampled, so that the random seed changes the results."""
         # some round has several boards
         scheme, several = self.scheme, int(self._tree.board_start[-1]) > len(self._tree.rows)
@@ -263,12 +263,12 @@ class TreeTables(TableState, Tables):
     @property
     def regret(self) -> Table:
         """The regrets of the players, in the same rows and columns as the game's strategies."""
-        return self._arranged.by_hand(self._regret)
+        return self._arranged.restore_order(self._regret)
 
     @property
     def next(self) -> Table:
         """The table on which regret matching bases the next strategy: regrets, or predicted regrets."""
-        return self._arranged.by_hand(self._next)
+        return self._arranged.restore_order(self._next)
 
     @property
     def total(self) -> Table:
@@ -276,7 +276,7 @@ class TreeTables(TableState, Tables):
 
         It is the table `next` if no average is stored.
         """
-        return self._arranged.by_hand(self._total)
+        return self._arranged.restore_order(self._total)
 
     def set_regrets(self, row: int, regrets: FloatArray) -> None:
         """Set the regrets of one decision, for example to start from a known strategy.
@@ -306,7 +306,7 @@ class TreeTables(TableState, Tables):
         If each player has a separate opponent, the two learn in parallel.
         """
         if self.opponent.is_separate:
-            self._vectors.both_seats(lambda seat: work(self.groups[seat]), self.scheme)
+            self._vectors.call_for_seats(lambda seat: work(self.groups[seat]), self.scheme)
         else:
             super().run_independent_passes(work)
 

@@ -40,26 +40,26 @@ class PartTables(Tables):
 
     def learn(self, turn: Turn, discount: Discount) -> None:
         """Update one player's regrets: first in all subgames, then in the first rounds."""
-        values = np.zeros((self.opened(turn), self.vectors.shape[1]))
-        for opens, worth in self.worths(turn, discount):
+        values = np.zeros((self.subgame_entries(turn), self.vectors.shape[1]))
+        for opens, worth in self.update_subgames(turn, discount):
             values[opens] += worth
-        trunk = self.trunk_learning(turn, discount)
+        trunk = self.prepare_trunk_pass(turn, discount)
         self.vectors.conclude_walk(turn.player, trunk.walk, values, self.dtype, self.trunk_rounds)
         trunk.enter()
 
     @abstractmethod
-    def opened(self, turn: Turn) -> int:
+    def subgame_entries(self, turn: Turn) -> int:
         """Return the number of chance nodes at the end of the first rounds, where subgames begin."""
 
     @abstractmethod
-    def worths(self, turn: Turn, discount: Discount) -> Iterable[tuple[slice, Values]]:
+    def update_subgames(self, turn: Turn, discount: Discount) -> Iterable[tuple[slice, Values]]:
         """Update one player's regrets in all subgames, and yield the values of each subgame in order.
 
         Each item is the chance nodes that lead to a subgame, and their values.
         """
 
     @abstractmethod
-    def trunk_learning(self, turn: Turn, discount: Discount) -> Learning:
+    def prepare_trunk_pass(self, turn: Turn, discount: Discount) -> Learning:
         """Prepare the part of a CFR pass that updates a player's regrets in the first rounds."""
 
 

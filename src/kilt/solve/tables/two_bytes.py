@@ -394,17 +394,17 @@ class TwoByteTables(PartTables):
         require_unsigned(variant, "tables of two bytes")
         self.regret, self.total = self.game.table(), self.game.table()
 
-    def opened(self, turn: Turn) -> int:
+    def subgame_entries(self, turn: Turn) -> int:
         """Return the number of chance nodes at the end of the first round."""
         return int(np.diff(self.vectors.tree.entry_start)[1])
 
-    def worths(self, turn: Turn, discount: Discount) -> Iterator[tuple[slice, Values]]:
+    def update_subgames(self, turn: Turn, discount: Discount) -> Iterator[tuple[slice, Values]]:
         """Update one player's regrets in all parts of the tree in parallel, and yield the values of each part."""
         self.game.arrange(self.regret)
         self.game.arrange(self.total)
         return ((slice(None), worth) for worth in self.game.map_parts(partial(self._learn, turn.player, discount)))
 
-    def trunk_learning(self, turn: Turn, discount: Discount) -> Learning:
+    def prepare_trunk_pass(self, turn: Turn, discount: Discount) -> Learning:
         """Prepare the part of a CFR pass that updates a player's regrets in the first round."""
         early = ArrangedTable(self.regret.early, self.vectors.layouts), self.total.early
         return Learning(self._walk(turn.player, discount, self.vectors.tree, *early), lambda: None)

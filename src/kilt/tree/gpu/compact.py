@@ -86,7 +86,7 @@ class CompactGame(EvaluableGame, DeviceTree):
         self._stakes = [self._put(betting.stakes(player).astype(self.dtype)) for player in (0, 1)]
         self._rows, self._decisions = betting.rows, betting.decisions
         self.entries, self.boards = len(betting.blocks), int(np.diff(self.tree.board_start)[-1])
-        Cost(device=self.wanted(), what=self.game.game.name, remedy="use a smaller game").require()
+        Cost(device=self.memory_needed(), what=self.game.game.name, remedy="use a smaller game").require()
         self.rounds = [self._with_vectors(r) for r in range(self._last)]
         last = self._round(self._last, self.tree, ranked=False)
         self.last = last._replace(value=self.cupy.zeros((self.entries, self.boards, self.hands), self.dtype))
@@ -145,7 +145,7 @@ class CompactGame(EvaluableGame, DeviceTree):
             found[first : first + len(own), hands] = own[:, : live[board]]
         return found
 
-    def sweep(
+    def compute_values(
         self,
         player: int,
         task: int,
@@ -177,7 +177,7 @@ class CompactGame(EvaluableGame, DeviceTree):
             Value of each hand, weighted by the opponent's reach.
         """
         sums, early = strategy if average is None else average, [strategy.early] * self._last
-        self.down(self.rounds, player, early, learning, [sums.early] * self._last)
+        self.push_reach(self.rounds, player, early, learning, [sums.early] * self._last)
         last, i, above = self.last, np.int32, self.rounds[-1]
         sizes = i(self.boards), i(above.boards), i(self.hands), i(self.entries)
         boards = last.walks[player].above, last.parent, self._rank_of, self._hand_at, self._live
@@ -190,12 +190,12 @@ class CompactGame(EvaluableGame, DeviceTree):
             shared_mem=WARPS * self._scratch(),
         )
         pulls = [Pull(task, strategy.early, strategy.early, learning)] * self._last
-        self.up(self.rounds, player, pulls, (self._begin, last))
+        self.pull_values(self.rounds, player, pulls, (self._begin, last))
         return self.rounds[0].value[0, 0]
 
     def worth(self, player: int, task: int, strategy: CompactTable) -> float:
         """Return how much a player wins with a strategy, or with a best response to it, in chips per game."""
-        values: FloatArray = self.cupy.asnumpy(self.sweep(player, task, strategy)).astype(np.float64)
+        values: FloatArray = self.cupy.asnumpy(self.compute_values(player, task, strategy)).astype(np.float64)
         return float(self.tree.norm * (self.tree.prior[player] @ values))
 
     def _scratch(self) -> int:
@@ -246,7 +246,7 @@ class CompactGame(EvaluableGame, DeviceTree):
             to[:, 8:] = whole + own[:, FIRST : FIRST + 2] // (self._length + 1)
         return self._put(hand_at), places, self._put(live)
 
-    def moved(self) -> int:
+    def bytes_per_iteration(self) -> int:
         """Return how many bytes of GPU memory an iteration reads and writes in the tables of the last round.
 
         Regrets are read in the opponent's pass, and read and written in the player's own; averages are read and
@@ -255,7 +255,7 @@ class CompactGame(EvaluableGame, DeviceTree):
         entries = self.boards * self.entries * self._rows * self._width
         return (3 + 2 * self.averaged) * entries * self.stored.itemsize
 
-    def wanted(self) -> int:
+    def memory_needed(self) -> int:
         """Return how many bytes of GPU memory a solver needs."""
         counts = np.diff(self.tree.board_start).tolist()
         early = sum(sum(self._places[r]) * counts[r] for r in range(self._last))

@@ -91,7 +91,7 @@ class DeviceTree:
         """Copy an array to the GPU in row-major order, which the GPU code expects."""
         return self.cupy.asarray(np.ascontiguousarray(array))
 
-    def down(
+    def push_reach(
         self,
         rounds: Sequence[DeviceRound],
         player: int,
@@ -133,7 +133,7 @@ class DeviceTree:
             self._sum_leaves(here, walk)
             up, before = here.reach, here.boards
 
-    def up(
+    def pull_values(
         self,
         rounds: Sequence[DeviceRound],
         player: int,
@@ -143,7 +143,7 @@ class DeviceTree:
     ) -> None:
         """Compute the player's values, from the last betting round back to the first.
 
-        `down` must be called before.
+        `push_reach` must be called before.
 
         Parameters
         ----------
@@ -359,7 +359,7 @@ class DeviceGame(EvaluableGame, DeviceTree):
         found: Table = self.cupy.asnumpy(table)
         return found
 
-    def sweep(
+    def compute_values(
         self,
         player: int,
         tasks: int | Sequence[int],
@@ -398,10 +398,10 @@ class DeviceGame(EvaluableGame, DeviceTree):
         """
         rounds = self.rounds if scope is None else self._drawn(scope)
         averages = [theirs if average is None else average] * len(rounds)
-        self.down(rounds, player, [theirs] * len(rounds), learning, averages, prior, scope)
+        self.push_reach(rounds, player, [theirs] * len(rounds), learning, averages, prior, scope)
         every = [tasks] * len(rounds) if isinstance(tasks, int) else tasks
         pulls = [Pull(task, own, own if regret is None else regret, learning) for task in every]
-        self.up(rounds, player, pulls, scope=scope)
+        self.pull_values(rounds, player, pulls, scope=scope)
         return rounds[0].value[0, 0]
 
     def _drawn(self, scope: Scope) -> list[DeviceRound]:
@@ -433,10 +433,10 @@ class DeviceGame(EvaluableGame, DeviceTree):
     def worth(self, player: int, task: int, strategy: Any) -> float:
         """Return how much a player wins with a strategy, or with a best response to it, in chips per game."""
         table = self.cupy.asarray(strategy, self.dtype)
-        values: FloatArray = self.cupy.asnumpy(self.sweep(player, task, table, table)).astype(np.float64)
+        values: FloatArray = self.cupy.asnumpy(self.compute_values(player, task, table, table)).astype(np.float64)
         return float(self.tree.norm * (self.tree.prior[player] @ values))
 
-    def wanted(self) -> int:
+    def memory_needed(self) -> int:
         """Return how many bytes of GPU memory a solver needs."""
         boards = np.diff(self.tree.board_start).tolist()
         vectors = sum(sum(self._places[r]) * count * self.hands for r, count in enumerate(boards))
@@ -447,4 +447,4 @@ class DeviceGame(EvaluableGame, DeviceTree):
         remedy = "use a smaller game, or cfr+:compact, which takes about half the memory"
         if isinstance(self.game.game, Subgame):
             remedy = "use fewer bets, or start on a later round"
-        return Cost(device=self.wanted(), what=self.game.game.name, remedy=f"use the CPU, or {remedy}")
+        return Cost(device=self.memory_needed(), what=self.game.game.name, remedy=f"use the CPU, or {remedy}")

@@ -228,13 +228,13 @@ class DeviceFlops(DeviceTree):
 
     def _walk_flop(self, flop: FlopOnDevice, player: int) -> FloatArray:
         rounds = [self._with_room(r, empty) for r, empty in enumerate(flop.rounds)]
-        self.down(rounds, player, self._strategies(rounds, flop.buckets[1 - player]))
+        self.push_reach(rounds, player, self._strategies(rounds, flop.buckets[1 - player]))
         last = flop.last._replace(value=self._vector(self._last, "value", flop.last.entries, flop.last.boards))
         nothing = last.value
         every = slice(0, last.entries)
         self._last_round(self._flops, flop, last, player, rounds[-1], every, (0, 0), nothing, nothing)
         pulls = [Pull(RESPOND, here.value, here.value) for here in rounds[1:]]
-        self.up(rounds, player, [None, *pulls], (self._roots, last))
+        self.pull_values(rounds, player, [None, *pulls], (self._roots, last))
         found: FloatArray = self.cupy.asnumpy(rounds[0].total[:, 0]).astype(np.float64)
         return found
 
