@@ -31,7 +31,7 @@ def cpu_seconds() -> float:
 
 
 class ProcessId(NamedTuple):
-    """Identifies a process of this machine by its number and its start time, because numbers are reused.
+    """The identity of a process on this machine: its number, and its start time, because numbers are reused.
 
     >>> here = ProcessId.with_number(os.getpid())
     >>> here.running, here._replace(started=0.0).running

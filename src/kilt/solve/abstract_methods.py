@@ -143,7 +143,7 @@ class WalkMethod(AbstractMethod):
     samples: bool = False
 
     def cost(self, spec: AbstractSpec, mapped: int) -> Cost:
-        """Return the cost of solving when memory holds the buckets of all boards: memory, disk space and time."""
+        """Return how much memory, disk space and time solving takes, if memory holds the buckets of all boards."""
         walk, kept = spec.walk, self._kept(spec.walk)
         tables = walk.in_memory.memory + kept + walk.table * (1 if self.samples else spec.config.solver.threads)
         iteration = None if self.samples else self.WALKS * walk.seconds
@@ -213,7 +213,7 @@ class JointMethod(AbstractMethod):
     tables: int = 3
 
     def cost(self, spec: AbstractSpec, mapped: int) -> Cost:
-        """Return the cost of solving with tables of pairs of bucket sequences: memory, disk space and time."""
+        """Return how much memory, disk space and time solving takes, with tables of pairs of bucket sequences."""
         kept, pairs, there = 2 * self.tables * spec.table_bytes, 40 * max(map(max, spec.size.buckets)) ** 2, 0
         if spec.device != CPU:
             from kilt.solve.joint_device import MEMORY as AT_ONCE  # imports the GPU library

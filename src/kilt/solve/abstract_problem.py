@@ -50,10 +50,7 @@ PER_BOARD = 64  # bytes per board of the public tree and of the card abstraction
 
 
 def dtype_of(slots: int) -> npt.DTypeLike:
-    """Return the integer type that stores the probabilities of a strategy with a given number of entries.
-
-    It has two bytes, or one byte for large strategies.
-    """
+    """Return the integer type for storing probabilities: two bytes, or one byte for large strategies."""
     return np.uint16 if slots <= FINE else np.uint8
 
 
@@ -208,7 +205,7 @@ class AbstractProblem(Problem):
 
     @cached_property
     def seats(self) -> tuple[AbstractProblem, AbstractProblem]:
-        """One game per player, to solve separately because the opponent sees the cards differently.
+        """Two games to solve, one for each player, if the opponent has another card abstraction.
 
         A player learns with the players' card abstraction, against an opponent who has another one. In the first game,
         player 0 has the players' abstraction and player 1 the opponent's; in the second game, vice versa.

@@ -281,7 +281,7 @@ def begin_game(root: RootChoice, prior: FloatArray) -> None:
 
 @kernel
 def learn_root(root: RootChoice, result: FloatArray, discount: Discount, prior: FloatArray) -> None:
-    """Update the regrets of the choice to play a subgame, from the hands' values in it.
+    """Update the regrets of a player's choice with which hands to play a subgame.
 
     `result` [hand] is weighted by the other player's reach, like `root.value`.
     """

@@ -1,4 +1,4 @@
-"""Define spots, which are subgames of hold'em with a board, a pot, stacks, ranges and bet sizes; solve them.
+"""Define and solve spots: subgames of hold'em with a board, a pot, stacks, two ranges and bet sizes.
 
 >>> spot = Spot(board="Ks7h2d", pot=6, stacks=97, ranges=("AA,KQs", "QQ,AKo"), bets="50%, a")
 >>> spot.subgame.start().actor, spot.hands

@@ -65,7 +65,7 @@ def turn_to(rules: BettingRules, r: int, position: Any, player: int) -> None:
 
 @subkernel
 def open_round(rules: BettingRules, r: int, spent_0: int, spent_1: int, position: Any) -> None:
-    """Write the betting position at the beginning of a round to an array."""
+    """Compute the betting position at the beginning of a round, and write it to an array."""
     position[SPENT], position[SPENT + 1] = spent_0, spent_1
     position[LAST_RAISE], position[RAISES], position[TO_ACT] = max(rules.blinds[0], rules.blinds[1]), 0, 2
     position[FOLDED] = -1
@@ -115,7 +115,7 @@ def raises_at(rules: BettingRules, sizes: BetSizes, r: int, position: Any, level
 
 @subkernel
 def act(rules: BettingRules, r: int, before: Any, level: int, after: Any) -> None:
-    """Write the betting position that follows an action to an array.
+    """Compute the betting position after an action, and write it to an array.
 
     `level` is FOLDS, CALLS or the level of a raise.
     """

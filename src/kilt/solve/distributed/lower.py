@@ -47,7 +47,7 @@ APART = 1 << 32  # first number of the keys for next boards
 
 
 class LowerRequest(NamedTuple):
-    """In a distributed run with levels, a request to play deals in the rounds of the next level.
+    """In a distributed run with several levels, a request to play deals in the rounds of the next level.
 
     It has the nodes at which the previous level has stopped, for deals with boards of one class.
     """
@@ -62,7 +62,7 @@ class LowerRequest(NamedTuple):
 
 
 class LowerResult(NamedTuple):
-    """In a distributed run with levels, a worker's answer: sums of values, and the number of visited nodes."""
+    """In a distributed run with several levels, a worker's answer: sums of values, and its number of nodes."""
 
     sums: list[IntArray]  # [message][start] Σ |G(m,f,h)| · v over classes
     decisions: int
@@ -70,7 +70,7 @@ class LowerResult(NamedTuple):
 
 
 class PendingDeals(NamedTuple):
-    """In a distributed run with levels, what a worker keeps about deals until the next level answers."""
+    """In a distributed run with several levels, what a worker keeps about deals until the next level answers."""
 
     regrets: RegretTable
     drawn: BoardDraw
@@ -83,7 +83,7 @@ class PendingDeals(NamedTuple):
 
 
 class LowerWorkers:
-    """In a distributed run with levels, the workers that solve the rounds after those of another worker."""
+    """In a distributed run with several levels, the workers that play the rounds after those of another worker."""
 
     def __init__(self, partition: Partition, level: int, workers: Sequence[Worker]) -> None:
         self.partition, self.level, self.workers = partition, level, workers
@@ -189,7 +189,7 @@ class LowerWorkers:
 
 
 class MiddleWorker(ClassWorker):
-    """In a distributed run with levels, a worker of the first level. Workers below it solve the later rounds."""
+    """In a distributed run with several levels, a worker of the first level, which passes later rounds on."""
 
     def __init__(self, game: SharedGame, labels: Sequence[int], threads: int, below: Sequence[Worker]) -> None:
         super().__init__(game, labels, threads)
@@ -242,7 +242,7 @@ class MiddleWorker(ClassWorker):
 
 
 class LowerClass(NamedTuple):
-    """In a distributed run with levels, a class of similar boards of a later round, with its regrets."""
+    """In a distributed run with several levels, a class of similar boards of a later round, with its regrets."""
 
     path: tuple[int, ...]
     number: int  # number among all classes of its level
@@ -251,7 +251,7 @@ class LowerClass(NamedTuple):
 
 
 class LowerWorker(ClassOwner):
-    """In a distributed run with levels, a worker of the second or a later level, with some classes of boards.
+    """In a distributed run with several levels, a worker of the second or a later level.
 
     It continues the deals of a worker of the level above. `classes` lists its classes for each level, from the first
     on: their numbers inside each class of the level above. If there are blades `below` this one, they have the rounds

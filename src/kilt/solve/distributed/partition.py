@@ -83,7 +83,7 @@ class Partition:
 
     @property
     def inside(self) -> list[int]:
-        """For each level of classes, how many classes of boards a class of the previous level contains.
+        """How many classes of boards a class contains on the next level, for each level.
 
         The first number is for the whole game.
         """
@@ -91,7 +91,7 @@ class Partition:
         return [number // above for above, number in pairwise(numbers)]
 
     def end_round(self, level: int) -> int:
-        """Return the first round that a level of workers leaves to others, as an index."""
+        """Return the index of the first round after those that a level of workers plays."""
         return self.trunk + level if level < self.depth else self._rounds
 
     def number(self, *path: int) -> int:

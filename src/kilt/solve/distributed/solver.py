@@ -115,7 +115,7 @@ def most_nodes_by_level(partition: Partition) -> list[int]:
 
 
 def batch_limits(partition: Partition) -> tuple[int, int]:
-    """Return the largest batch sizes of a distributed run: the limit of memory, and one for recent strategies."""
+    """Return two upper limits of the batch size: one set by memory, and one that keeps strategies recent."""
     return most_deals(max(most_nodes_by_level(partition))), FRESH * partition.abstract.buckets[0][0]
 
 

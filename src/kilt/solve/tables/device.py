@@ -188,7 +188,7 @@ class DeviceTables(Tables):
 
 
 class CompactTables(Tables):
-    """The regrets and average strategies of a game in GPU memory, with small numbers in the last round.
+    """The regrets and average strategies of a game in GPU memory, with compact numbers in the last round.
 
     Numbers of the last round have two bytes.
 

@@ -252,7 +252,7 @@ class SubgameTables(PartTables):
 
     @abstractmethod
     def strategy_of(self, trunk: Table, *, averaged: bool) -> DiskStrategy:
-        """Return the strategy that the files of the subgames contain.
+        """Return the strategy that is stored in the files of the subgames.
 
         `trunk` has the weights of its actions in the first rounds.
         """
@@ -379,7 +379,7 @@ class DiskTables(SubgameTables):
         self.store.write(number, player, KeptNumbers(self.passes + 1, values, tuple(packed)))
 
     def strategy_of(self, trunk: Table, *, averaged: bool) -> DiskStrategy:
-        """Return the strategy that the files in the folder contain.
+        """Return the strategy that is stored in the files of the folder.
 
         `trunk` has the weights of its actions in the first rounds.
         """
@@ -387,7 +387,7 @@ class DiskTables(SubgameTables):
 
 
 class DiskPace(NamedTuple):
-    """The speed of CFR on disk: the CPU time for reading, computing and writing a number of a table.
+    """The speed of CFR on disk: the CPU time for reading, computing and writing each number.
 
     It is measured in a pass over all subgames, in which one player learns.
     """
@@ -398,7 +398,7 @@ class DiskPace(NamedTuple):
 
     @property
     def total(self) -> float:
-        """The CPU time for reading, computing and writing a number of a table, in seconds.
+        """The CPU time in seconds for reading, computing and writing each number.
 
         These steps overlap if CPU cores are free.
         """

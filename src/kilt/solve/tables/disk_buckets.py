@@ -247,7 +247,7 @@ class BucketedSubgames(Subgames):
         table[...] = 0
 
     def rows_of(self, player: int, number: int, layout: TableLayout) -> tuple[list[PartRows], int]:
-        """Return the rows of a subgame's table that belong to one player, and are stored in one file.
+        """Return which rows of a subgame's table a player's file stores.
 
         Also returns how many numbers these are.
         """

@@ -187,7 +187,7 @@ class SubgameStore:
 
     @staticmethod
     def description(game: str, scale: float, averaging: bool) -> dict[str, Any]:
-        """Return the description of a folder of subgames, which is stored in the folder."""
+        """Return the data that describes a folder of subgames, such as the game and the format."""
         return {"format": FORMAT, "game": game, "scale": scale, "average": averaging}
 
     @classmethod

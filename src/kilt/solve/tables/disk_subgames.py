@@ -264,7 +264,7 @@ class Subgames:
         return np.asarray(rows[first:last] - begin)
 
     def locate_row(self, row: int) -> tuple[int, int, int]:
-        """Find a row of the whole game's table in the subgames: return the subgame, the round and the row.
+        """Return where subgames store a row of the whole game's table: the subgame, the round and the row.
 
         The row counts within the subgame's table. The row must belong to a round after the trunk.
         """
@@ -291,7 +291,7 @@ class Subgames:
         """
 
     def rows_of(self, player: int, number: int, layout: TableLayout) -> tuple[list[PartRows], int]:
-        """Return the rows of a subgame's table that belong to one player, and are stored in one file.
+        """Return which rows of a subgame's table a player's file stores.
 
         Also returns how many numbers these are.
         """

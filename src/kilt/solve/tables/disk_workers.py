@@ -143,7 +143,7 @@ class SubgameWorker:
     def shares(
         self, numbers: Sequence[int], passes: int, trunk: Table, averaged: bool, cards: SharedCards
     ) -> Iterable[list[Array]]:
-        """Yield the strategy in each of some subgames as rounded integer probabilities."""
+        """Yield the strategy in each of the given subgames, as rounded integer probabilities."""
         tables = self.cut.scratch()
         if self._means is None:
             assert isinstance(self.cut, BucketedSubgames)
@@ -423,7 +423,7 @@ class WorkerTables(SubgameTables):
         return self._ask("walk", strategy.passes, strategy.trunk, strategy.averaged, real)
 
     def strategy_of(self, trunk: Table, *, averaged: bool) -> DiskStrategy:
-        """Return the strategy whose files the workers store.
+        """Return the strategy that is stored in the workers' files.
 
         The workers also evaluate it. `trunk` has the weights of its actions in the first rounds.
         """
@@ -457,11 +457,11 @@ class SharedStore(SubgameStore):
         self.settle = settle
 
     def open(self, number: int, player: int, passes: int) -> KeptNumbers:
-        """Have the workers copy their newer files, and read the file of a player and a subgame."""
+        """Read the file of a player and a subgame, after workers have copied their newer files."""
         self.settle()
         return super().open(number, player, passes)
 
     def copy_to(self, folder: Path, game: str) -> None:
-        """Have the workers copy their newer files, and put all files into another folder."""
+        """Put all files into another folder, after workers have copied their newer files."""
         self.settle()
         super().copy_to(folder, game)

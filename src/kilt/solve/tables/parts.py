@@ -20,7 +20,7 @@ Values = FloatArray  # [chance node of the trunk, hand] values of a part
 
 
 class Learning(NamedTuple):
-    """A prepared pass of CFR in which a player learns: how to compute it, and how to update tables afterwards."""
+    """A prepared pass of CFR in which a player learns, and the step that updates the tables afterwards."""
 
     walk: CompiledWalk
     enter: Callable[[], None]  # does nothing without buckets

@@ -1,4 +1,4 @@
-"""Store the tree of a poker game in GPU memory, with small tables for the last round.
+"""Store the tree of a poker game in GPU memory, with compact tables for the last round.
 
 Numbers of the last round have two bytes.
 
@@ -44,7 +44,7 @@ class CompactTable(NamedTuple):
 
 
 class CompactGame(EvaluableGame, DeviceTree):
-    """The public tree of a poker game in GPU memory, with small tables for the last round.
+    """The public tree of a poker game in GPU memory, with compact tables for the last round.
 
     Numbers of the last round have two bytes.
 
@@ -295,7 +295,7 @@ class _Betting:
         return found
 
     def code(self) -> str:
-        """Return generated CUDA code for the betting of the last round.
+        """Generate CUDA code for the betting of the last round, and return it.
 
         It contains functions that learn, follow a strategy, and respond to one.
         """
