@@ -203,7 +203,7 @@ def test_players_who_see_buckets(seen_cards, tmp_path):
         trunk, expected = (solver.tables.average_trunk, twin.total) if averaged else (solver.tables.trunk, table)
         read = number, trunk, cut.scratch(), solver.tables.passes
         found = read_subgame(cut, solver.tables.store, *read, averaged=averaged).regret
-        for place in seen.places(problem.abstract):
+        for place in seen.decision_locations(problem.abstract):
             own = cut.columns[place.player][place.round][number]
             off = found[place.rows, : len(own)] - expected[place.rows][:, own]
             assert np.abs(off).max() < (2e-4 if averaged else 1e-9 * table.max())

@@ -859,7 +859,7 @@ def test_batches_are_chosen_by_what_they_take(lossless):
     assert solver.chosen.latency > 0 and solver.chosen.deal > 0
     assert f"batches of {solver.game.batch:,} deals" in solver.describe()
     solver.step(100)
-    assert len(solver.loads()) == 2 and all(0 < busy <= 1 for _, busy in solver.loads())
+    assert len(solver.how_busy()) == 2 and all(0 < busy <= 1 for _, busy in solver.how_busy())
 
 
 def test_classes_are_dealt_out_by_their_work(lossless, tmp_path, monkeypatch):

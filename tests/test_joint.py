@@ -26,7 +26,7 @@ from kilt.solve.lp import solve_lp
 from kilt.solve.tables.memory import TreeTables
 from kilt.solve.tables.pairs import PairTables
 from kilt.tree import best_response
-from kilt.tree.flat import Expansion, write_out
+from kilt.tree.flat import Expansion, expand_tree
 from kilt.tree.vector import VectorGame
 from kilt.tree.vector_arrays import FOLLOW
 from kilt_lab.pieces.orange import RNR, CurveSetting, OrangeHoldem, observed
@@ -85,7 +85,7 @@ def bucketed_tree(game, cards):
         name = f"{position.actor} {seen(position.actor, position.round, deal)} {position.history}"
         return Expansion(position.actor, after, name, position.actions())
 
-    return write_out("bucketed", (game.start(), None), expand)
+    return expand_tree("bucketed", (game.start(), None), expand)
 
 
 def slots_of(tree, abstract, joint, table):

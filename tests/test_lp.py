@@ -12,7 +12,7 @@ from kilt.games.game import TERMINAL
 from kilt.solve.lp import SparseMatrix, solve_lp
 from kilt.strategy.openspiel import to_openspiel
 from kilt.tree.best_response import expected_value, exploitability
-from kilt.tree.flat import Expansion, write_out
+from kilt.tree.flat import Expansion, expand_tree
 from kilt.tree.openspiel import TWINS, openspiel_game, openspiel_tree, openspiel_twin
 from written_out import tree_of
 
@@ -58,7 +58,7 @@ def matrix_game(payoffs):
             len(chosen), [(1.0, (*chosen, n)) for n in range(number)], f"{len(chosen)}", tuple(map(str, range(number)))
         )
 
-    return write_out("matrix", (), expand)
+    return expand_tree("matrix", (), expand)
 
 
 def test_a_matrix_game_by_hand():
@@ -69,7 +69,7 @@ def test_a_matrix_game_by_hand():
 
 
 def test_one_player_may_have_nothing_to_do():
-    found = solve_lp(write_out("choice", "", expand_choice).nodes)
+    found = solve_lp(expand_tree("choice", "", expand_choice).nodes)
     assert found.value == 2
     assert found.strategy.tolist() == [0, 1]
 

@@ -27,7 +27,7 @@ from kilt.solve.variants import VARIANTS
 from kilt.strategy.table import Strategy
 from kilt.strategy.vector import VectorStrategy
 from kilt.tree.best_response import best_response, expected_value, exploitability, response_values, uniform
-from kilt.tree.flat import Expansion, write_out
+from kilt.tree.flat import Expansion, expand_tree
 from naive import best_response_value
 
 
@@ -355,7 +355,7 @@ def uneven():
             "lost": Expansion(TERMINAL, payoff=-1.0),
         }[state]
 
-    return FlatProblem(write_out("uneven", "start", expand))
+    return FlatProblem(expand_tree("uneven", "start", expand))
 
 
 def test_information_sets_at_several_depths(tmp_path):
@@ -385,7 +385,7 @@ def test_best_responses_in_games_of_uneven_depth(seed):
         seen = f"{player} {signals[deal, player]} {own}"
         return Expansion(player, [(1.0, (deal, (*moves, move))) for move in range(3)], seen, ("a", "b", "c"))
 
-    tree = write_out("uneven", None, expand)
+    tree = expand_tree("uneven", None, expand)
     strategy = np.concatenate([rng.dirichlet(np.ones(3)) for _ in tree.infosets])
     expected = [best_response_value(tree, strategy, player) for player in (0, 1)]
     assert response_values(tree, strategy) == pytest.approx(expected, abs=1e-12)
@@ -598,7 +598,7 @@ def test_strategies_know_their_game(kuhn, leduc):
 
 
 def test_names_may_have_line_breaks(tmp_path):
-    tree = write_out(
+    tree = expand_tree(
         "lines",
         0,
         lambda state: (

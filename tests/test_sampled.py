@@ -9,7 +9,7 @@ from kilt.games.game import CHANCE, TERMINAL
 from kilt.solve.sampled import SCHEMES, FlatMCCFR, paths
 from kilt.solve.sampled_kernels import build_alias_tables
 from kilt.solve.solver import normalised
-from kilt.tree.flat import Expansion, write_out
+from kilt.tree.flat import Expansion, expand_tree
 from written_out import tree_of
 
 
@@ -37,7 +37,7 @@ def odd_tree():
         count = 1 + crc32(infoset.encode()) % 3
         return Expansion(actor, [(1.0, (*state, k)) for k in range(count)], infoset, tuple("abc"[:count]))
 
-    nodes = write_out("odd", (), expand).nodes
+    nodes = expand_tree("odd", (), expand).nodes
     assert set(np.diff(nodes.infoset_start)) == {1, 2, 3}
     return nodes
 

@@ -456,7 +456,7 @@ def test_locks_that_contradict_each_other_are_refused():
 def words_at(spot, line=""):
     """The actions of a spot's tree after a line."""
     tree = SpotTree(spot.tree())
-    place = tree.go(line)
+    place = tree.find_position(line)
     return [word_of(place.position, label) for label in tree.actions(place)]
 
 

@@ -50,7 +50,7 @@ def test_no_tilt_is_the_game_itself():
 def test_all_cases_alike_scale_the_game():
     """So CFR's iterates are the same but for rounding, and the linear programme's value is scaled."""
     game, plain = flat_tree(tilted(load_game("leduc"), (25,) * 4)), tree_of("leduc")
-    assert not game.uneven
+    assert not game.is_general_sum
     np.testing.assert_allclose(game.nodes.payoff, 1.25 * plain.nodes.payoff, rtol=1e-15)
     solvers = [Cfr(FlatTables(tree.nodes), "cfr") for tree in (game, plain)]
     for solver in solvers:

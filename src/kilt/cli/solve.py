@@ -274,7 +274,7 @@ def _progress(run: Run, steps: list[Step], standing: Callable[[Step], str]) -> I
                 said.append(f"{duration(left)} left")
             total = None if left is None else seconds + left
             bar.update(task, total=total, completed=seconds, said=" · ".join(said))
-            for number, (where, busy) in enumerate(workers.loads() if workers else []):
+            for number, (where, busy) in enumerate(workers.how_busy() if workers else []):
                 if number == len(parts):
                     parts.append(bar.add_task("", total=1.0, said=""))
                 what, working = f"blade {number + 1}, {where}", f"at work {busy:.0%} of the time"

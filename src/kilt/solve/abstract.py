@@ -92,7 +92,7 @@ class BucketedGame(EvaluableGame):
         agents do.
         """
         table = self.table()
-        for place in self.places(abstract):
+        for place in self.decision_locations(abstract):
             part = shares[place.slots].reshape(place.buckets, -1).T
             table[place.rows, : place.buckets] = part
             if calling:
@@ -105,11 +105,11 @@ class BucketedGame(EvaluableGame):
         The largest integer of `dtype` stands for 1.
         """
         shares = np.zeros(abstract.slots, dtype=dtype)
-        for place in self.places(abstract):
+        for place in self.decision_locations(abstract):
             shares[place.slots] = rounded_shares(table[place.rows, : place.buckets], shares.dtype).ravel()
         return shares
 
-    def places(self, abstract: AbstractGame) -> Iterator[DecisionLocation]:
+    def decision_locations(self, abstract: AbstractGame) -> Iterator[DecisionLocation]:
         """Yield, for each decision, where strategy tables and saved strategies store its probabilities."""
         betting, first = abstract.betting, abstract.first
         nodes = {betting.history(node): node for node in np.flatnonzero(betting.nodes.actor >= 0).tolist()}
@@ -141,9 +141,9 @@ class BucketedGame(EvaluableGame):
         return sum(self.columns[position.actor][r] for r, _, position in self.game.decisions())
 
     @property
-    def uneven(self) -> bool:
+    def is_general_sum(self) -> bool:
         """Whether the game is not zero-sum, because of rake or modified payoffs."""
-        return self.game.uneven
+        return self.game.is_general_sum
 
     def worth(self, player: int, task: int, strategy: Table) -> float:
         """Return what a player wins by following a strategy, or by playing a best response to it.

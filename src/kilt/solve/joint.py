@@ -138,7 +138,7 @@ class JointGame(EvaluableGame):
         return shares
 
     @property
-    def uneven(self) -> bool:
+    def is_general_sum(self) -> bool:
         """Whether the game is not zero-sum, because of modified payoffs."""
         return bool(self.abstract.game.tilts.any())
 

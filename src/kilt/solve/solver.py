@@ -53,7 +53,7 @@ class WithWorkers(Protocol):
 
     size: int  # total size of its tables in bytes
 
-    def loads(self) -> list[tuple[str, float]]:
+    def how_busy(self) -> list[tuple[str, float]]:
         """Return, for each worker, the name of its machine and the share of time that it was busy."""
 
     def describe_load(self) -> str:

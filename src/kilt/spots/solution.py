@@ -365,7 +365,7 @@ class SpotSolution(Drawable):
         RunError
             If no player has a decision there, or the tree has no such action.
         """
-        place = self._tree.go(line)
+        place = self._tree.find_position(line)
         if place.position.actor < 0:
             where = "the round is over: add / and cards" if place.position.actor == CHANCE else "the hand is over"
             raise RunError(f"no player has a decision after {quoted(line)}: {where}")
@@ -385,7 +385,7 @@ class SpotSolution(Drawable):
             A row for each board; boards that differ only in equivalent suits share a row.
         """
         line = line.strip().removesuffix("/")
-        place = self._tree.go(line)
+        place = self._tree.find_position(line)
         if place.position.actor != CHANCE or place.position.after(REVEAL).actor < 0:
             raise RunError(f"nothing is dealt after {quoted(line)} that leads to a decision: end with a call or checks")
         rows = []

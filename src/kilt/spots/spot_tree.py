@@ -20,7 +20,7 @@ class SpotTree(NavigableTree):
         assert isinstance(self.game.game, Subgame)
         return self.game.game
 
-    def go(self, line: str) -> TreePosition:
+    def find_position(self, line: str) -> TreePosition:
         """Return the position to which a line of actions and cards leads, such as ``b50% c / 7d``.
 
         Raises RunError if the line is not in the tree, or if it leads to several boards.

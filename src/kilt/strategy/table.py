@@ -208,7 +208,7 @@ def require_shape(game: str, table: Array, shape: tuple[int, ...]) -> None:
 
 def tree_fingerprint(tree: FlatTree) -> str:
     """Return a hash of a game tree: of its nodes, information sets and actions, but not of its name."""
-    nodes = tree.nodes if tree.uneven else tree.nodes[:-1]  # `surplus` is the last
+    nodes = tree.nodes if tree.is_general_sum else tree.nodes[:-1]  # `surplus` is the last
     return artifact.fingerprint(*nodes, *map(_pack, (tree.infosets, map(str, tree.actions))))
 
 

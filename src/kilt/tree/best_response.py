@@ -66,7 +66,7 @@ def exploitability(tree: FlatTree, strategy: FloatArray) -> float:
 
     It is how much more a best response wins than the strategy itself, as a mean over both seats.
     """
-    followed = [float(_values(tree, strategy, player, best=False)[0][0]) for player in (0, 1) if tree.uneven]
+    followed = [float(_values(tree, strategy, player, best=False)[0][0]) for player in (0, 1) if tree.is_general_sum]
     return exploitability_of_responses(response_values(tree, strategy), followed)
 
 

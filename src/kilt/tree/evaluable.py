@@ -26,7 +26,7 @@ class EvaluableGame(ABC):
     """Base class of games that can evaluate strategies. All values are in chips per game."""
 
     @property
-    def uneven(self) -> bool:
+    def is_general_sum(self) -> bool:
         """Whether the game is not zero-sum, for example because the house takes rake."""
         return False
 
@@ -57,5 +57,5 @@ class EvaluableGame(ABC):
         The result is at least 0. Multiply by 1000 and divide by the big blind for thousandths of a big blind per game.
         """
         return exploitability_of_responses(
-            self.response_values(strategy), self.expected_values(strategy) if self.uneven else ()
+            self.response_values(strategy), self.expected_values(strategy) if self.is_general_sum else ()
         )

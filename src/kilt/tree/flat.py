@@ -63,7 +63,7 @@ class FlatTree:
     actions: tuple[tuple[str, ...], ...]  # actions of each information set
 
     @cached_property
-    def uneven(self) -> bool:
+    def is_general_sum(self) -> bool:
         """Whether the game is not zero-sum, because its payoffs were modified: see `games.tilt`."""
         return bool(self.nodes.surplus.size)
 
@@ -158,10 +158,10 @@ def flat_tree(game: Game, most_nodes: int = MOST_NODES) -> FlatTree:
             actions=public.actions,
         )
 
-    return write_out(game.name, _Deal(_Public(game.start())), expand, most_nodes)
+    return expand_tree(game.name, _Deal(_Public(game.start())), expand, most_nodes)
 
 
-def write_out(name: str, root: State, expand: Callable[[State], Expansion], most_nodes: int = MOST_NODES) -> FlatTree:
+def expand_tree(name: str, root: State, expand: Callable[[State], Expansion], most_nodes: int = MOST_NODES) -> FlatTree:
     """Build the game tree of a small game, given a function that returns the next states of a state."""
     parent: list[int] = []
     actor: list[int] = []

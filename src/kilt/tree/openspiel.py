@@ -19,7 +19,7 @@ import numpy as np
 
 from kilt.errors import GameError
 from kilt.games.game import CHANCE, TERMINAL
-from kilt.tree.flat import Expansion, FlatTree, write_out
+from kilt.tree.flat import Expansion, FlatTree, expand_tree
 
 MOST_NODES = 2_000_000  # fewer than for kilt's games: a queued state of open_spiel takes about a kilobyte
 
@@ -83,7 +83,7 @@ def openspiel_tree(name: str, most_nodes: int = MOST_NODES) -> FlatTree:
             )
         return Expansion(actor, [(1.0, state.child(action)) for action in legal], infoset, labels[infoset])
 
-    return write_out(name, openspiel_game(name).new_initial_state(), expand, most_nodes)
+    return expand_tree(name, openspiel_game(name).new_initial_state(), expand, most_nodes)
 
 
 def openspiel_twin(tree: FlatTree) -> FlatTree:

@@ -538,7 +538,7 @@ class VectorGame(EvaluableGame):
         return response
 
     @property
-    def uneven(self) -> bool:
+    def is_general_sum(self) -> bool:
         """Whether the game is not zero-sum, for example because the house takes rake."""
         return bool(self.tree.nodes.rake.any() or self.tree.nodes.extra.size)
 

@@ -33,7 +33,7 @@ def spot_view(solution: SpotSolution, line: str) -> dict[str, Any]:
         As returned by `kilt.web.views.strategy_view`, plus the expected value of each cell and action in chips.
     """
     tree = SpotTree(solution.game)
-    place, words, deck = tree.go(line), line_words(line), tree.subgame.deck
+    place, words, deck = tree.find_position(line), line_words(line), tree.subgame.deck
     rules, position = tree.subgame.rules, place.position
     view: dict[str, Any] = {
         "game": "spot",
@@ -107,7 +107,7 @@ def _path(tree: SpotTree, words: list[str]) -> list[dict[str, Any]]:
             done += [word, cards]
             path.append({"history": before, "words": cards, "seat": -1})
             continue
-        position = tree.go(before).position
+        position = tree.find_position(before).position
         said = described(position, action_of(position, word, tree.game.menu))
         path.append({"history": before, "words": said, "seat": position.actor, "name": SEATS[position.actor]})
         done.append(word)

@@ -76,10 +76,10 @@ class Head:
         cut_off(self.rules, part, partition.trunk)
         priced = priced_rounds(game.options, range(partition.trunk))
         self._workspace = WalkWorkspace(part, game.batch, priced=priced)
-        self._most = self.places(self.partition)
+        self._most = self.most_nodes(self.partition)
 
     @staticmethod
-    def places(partition: Partition) -> int:
+    def most_nodes(partition: Partition) -> int:
         """Return an upper bound of the number of nodes that one deal visits in the first rounds.
 
         The nodes visited for both players are added.

@@ -468,7 +468,7 @@ class DistributedMCCFR:
         self._hire()
         self._restart()
 
-    def loads(self) -> list[tuple[str, float]]:
+    def how_busy(self) -> list[tuple[str, float]]:
         """Return, for each worker, the name of its machine and the share of time that it was busy."""
         shares = np.minimum(self.busy / self.times.wall, 1) if self.times.wall else np.ones(self.blades)
         return [(worker.where, float(share)) for worker, share in zip(self.workers, shares, strict=True)]
@@ -486,7 +486,7 @@ class DistributedMCCFR:
     def describe_load(self) -> str:
         """Describe in one line of text how much of the time workers were busy or waited."""
         said = f"messages and the head took {self.times.communication:.1%} of the time, waiting {self.times.idle:.1%}"
-        idle = [f"blade {n + 1} was idle {1 - busy:.0%}" for n, (_, busy) in enumerate(self.loads()) if busy < BUSY]
+        idle = [f"blade {n + 1} was idle {1 - busy:.0%}" for n, (_, busy) in enumerate(self.how_busy()) if busy < BUSY]
         return "; ".join([said, *idle])
 
     @property

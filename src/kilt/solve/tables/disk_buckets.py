@@ -296,7 +296,7 @@ class SubgameShares:
         cut = self.cut
         first, second = (layout._replace(start=cut.row_start) for layout in cut.layouts(0, cut.part(0)))
         mine, theirs = cut.numbers_of
-        return [*BucketedGame(cut.game, (first, second), (mine, theirs)).places(self.abstract)]
+        return [*BucketedGame(cut.game, (first, second), (mine, theirs)).decision_locations(self.abstract)]
 
     def _within(self, number: int) -> Iterator[tuple[DecisionLocation, IntArray, int]]:
         """Yield the decisions of the first round and of a subgame, each with its buckets and its row in the round."""

@@ -112,7 +112,7 @@ class DiskStrategy:
         It is the mean of the best responses' winnings in both seats.
         """
         first, second, *responses = self._worth
-        return exploitability_of_responses(responses, (first, second) if self.subgames.game.uneven else ())
+        return exploitability_of_responses(responses, (first, second) if self.subgames.game.is_general_sum else ())
 
     def value_bounds(self) -> tuple[float, float]:
         """Return a lower and an upper bound of the game value for player 0, in chips per game.
@@ -136,7 +136,7 @@ class DiskStrategy:
 
     def _walks(self, table: Table, layouts: tuple[TableLayout, TableLayout]) -> list[Walk]:
         """Return the computations for one pass: following the strategy in one or both seats, and best responses."""
-        seats = (0, 1) if self.subgames.game.uneven else (0,)
+        seats = (0, 1) if self.subgames.game.is_general_sum else (0,)
         todo = [(seat, FOLLOW) for seat in seats] + [(seat, RESPOND) for seat in (0, 1)]
         return [Walk(seat, (task,), table, table, layouts[seat], layouts[1 - seat]) for seat, task in todo]
 

@@ -429,14 +429,14 @@ class WorkerTables(SubgameTables):
         """
         return DiskStrategy(self.subgames, self.store, self.passes, trunk, averaged, walked=self._walked)
 
-    def loads(self) -> list[tuple[str, float]]:
+    def how_busy(self) -> list[tuple[str, float]]:
         """Return, for each worker, the name of its machine and the share of time that it was busy."""
         wall, all_of = max(self.wall, 1e-9), zip(self.workers, self.busy, self.share_of, strict=True)
         return [(worker.where, min(1.0, float(busy) / wall)) for worker, busy, share in all_of if share]
 
     def describe_load(self) -> str:
         """Describe in one line of text how much of the time workers were busy."""
-        shares = [f"{busy:.0%}" for _, busy in self.loads()]
+        shares = [f"{busy:.0%}" for _, busy in self.how_busy()]
         lost = f"; lost on the way: {self.losses}" if self.losses else ""
         return f"workers ({self.engine.name}): {len(shares)}, at work {', '.join(shares)} of the time{lost}"
 

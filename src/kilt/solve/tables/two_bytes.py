@@ -271,9 +271,9 @@ class TwoByteGame(EvaluableGame):
         return self._pool.map(do, self.parts)
 
     @property
-    def uneven(self) -> bool:
+    def is_general_sum(self) -> bool:
         """Whether the game is not zero-sum, because of rake or modified payoffs."""
-        return self.game.uneven
+        return self.game.is_general_sum
 
     def worth(self, player: int, task: int, table: PackedTable) -> float:
         """Return what a player wins by following a strategy, or by playing a best response to it.

@@ -426,9 +426,9 @@ class DeviceGame(EvaluableGame, DeviceTree):
         ]
 
     @property
-    def uneven(self) -> bool:
+    def is_general_sum(self) -> bool:
         """Whether the game is not zero-sum, for example because the house takes rake."""
-        return self.game.uneven
+        return self.game.is_general_sum
 
     def worth(self, player: int, task: int, strategy: Any) -> float:
         """Return how much a player wins with a strategy, or with a best response to it, in chips per game."""
