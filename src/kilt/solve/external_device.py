@@ -251,7 +251,7 @@ class DeviceTable:
 
     @property
     def record(self) -> Array:
-        """The addresses of the arrays in which GPU code finds the numbers of each decision."""
+        """A record with the addresses of the arrays that tell GPU code where each decision is stored."""
         return np.array(tuple(address(array) for array in (*self._rows, self.table, self.numbers)), dtype=ROWS)
 
     def integer_strategy(self, dtype: npt.DTypeLike, threads: int = 1, *, counted: bool = True) -> Array:

@@ -410,7 +410,7 @@ def finish_pass(own: PlayerTables, theirs: PlayerTables, noise: float, discount:
 def add_bucket_sums(
     tables: PlayerTables, rows: IntArray, columns: IntArray, learning: bool, noise: float, discount: Discount
 ) -> None:
-    """Add the sums of the given buckets to their regrets, or to their average strategy."""
+    """Add the sums that a pass of CFR has collected for some buckets to their regrets or average strategy."""
     regret, average, sums = tables.regret, tables.average, tables.sums
     weight, above, below = discount.weight, discount.above, discount.below
     for row in rows:

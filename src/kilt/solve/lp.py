@@ -170,7 +170,7 @@ class SequenceForm(NamedTuple):
         return worth
 
     def profile(self, nodes: FlatNodes, plan: FloatArray, strategy: FloatArray) -> FloatArray:
-        """Convert a player's plan to probabilities of actions, and add the opponent's strategy."""
+        """Convert a player's plan to action probabilities, and join them with the opponent's strategy."""
         profile = np.array(strategy, dtype=np.float64)
         profile[self.owner == self.player] = np.where(plan > NEVER, plan, 0.0)[1:]
         return normalised(profile, nodes)

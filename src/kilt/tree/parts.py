@@ -111,7 +111,7 @@ def rows_of_flop(tree: VectorTree, flop: int) -> IntArray:
 
 
 def layout_of_flop(layout: TableLayout, rows: IntArray) -> TableLayout:
-    """Return the layout of a strategy table for the boards that follow a flop, given that for all boards."""
+    """Return the layout of a strategy table that has only the boards after one flop."""
     given = layout.given
     if len(given):
         given = np.concatenate([given[begin:end] for begin, end in rows.tolist()])

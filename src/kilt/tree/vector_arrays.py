@@ -42,7 +42,7 @@ class TableLayout(NamedTuple):
 
 
 class TableRows(Protocol):
-    """The interface of a strategy table that returns single rows, from memory or from a file."""
+    """The interface of strategy tables that return single rows, from memory or from a file."""
 
     def __getitem__(self, rows: slice, /) -> Table:
         """Return the rows of one decision on one board."""

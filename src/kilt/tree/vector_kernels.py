@@ -70,7 +70,7 @@ def expand_buckets(
 def push_action(
     reach: FloatArray, here: int, table: Table, row: int, scale: FloatArray, start: Hand, end: Hand, child: int
 ) -> None:
-    """Compute the probability that the opponent reaches the node after an action, for each hand."""
+    """Compute, for each hand, the probability that the opponent reaches the node after an action."""
     zero = scale.dtype.type(0)
     for hand in range(start, end):
         reach[child, hand] = reach[here, hand] * (max(table[row, hand], zero) * scale[0, hand] + scale[1, hand])

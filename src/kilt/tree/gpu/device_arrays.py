@@ -45,7 +45,7 @@ def learning_of(
     averages: bool = False,
     restricted: bool = False,
 ) -> Array:
-    """Return a record for GPU code that says which tables to update, and with which discount factors.
+    """Return a record that tells GPU code which tables to update, and with which discount factors.
 
     Parameters
     ----------
