@@ -64,7 +64,7 @@ def demo(
 
     players = [str(out), *BASELINES, f"{out}{OTHER_RULE}"]
     _show(f"kilt match {' '.join(map(quote, players))} --hands {hands} --duplicate --way played")
-    rules, matches, stopped = first_meets_others(players, None, hands, duplicate=True, seed=seed, way="played")
+    rules, matches, stopped = first_meets_others(players, None, hands, seed, way="played")
     print_matches(f"{rules.name}: what the agent wins", matches)
     print_strategies(players)
     if stopped:

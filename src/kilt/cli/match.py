@@ -27,7 +27,6 @@ from kilt.cli.show import (
 )
 
 if TYPE_CHECKING:
-    from kilt.engines import Engine
     from kilt.games.holdem import Holdem
     from kilt.play.match import Match
 
@@ -78,19 +77,18 @@ def match(
 
     if log and len(players) > 2:
         raise PlayError(f"--log {log} is for one match, and {len(players)} players are given: use two")
-    if everyone:
-        if log or until or played:
-            raise PlayError("--all prints a table of win rates: leave out --log, --until and --played")
-        workers = cores() if processes is None else processes
-        _print_crosstable(players, game, hands, duplicate, seed, way, workers, engine, address, as_json)
-        return
+    if everyone and (log or until or played):
+        raise PlayError("--all prints a table of win rates: leave out --log, --until and --played")
     error = None if until is None else _error_rate(until)
     if error is not None and log:
         raise PlayError("--until plays a match in parts, and --log keeps one: leave out one of them")
-    with opened(engine, address, processes or cores()) as found:
-        rules, matches, stopped = first_meets_others(
-            players, game, hands, duplicate, seed, processes, log, found, way=way, also_play=played, error=error
-        )
+    workers = cores() if processes is None else processes
+    with opened(engine, address, workers) as found:
+        how: dict[str, Any] = {"way": way, "duplicate": duplicate, "processes": workers, "engine": found}
+        if everyone:
+            _print_crosstable(players, game, hands, seed, how, as_json=as_json)
+            return
+        rules, matches, stopped = first_meets_others(players, game, hands, seed, log, error, also_play=played, **how)
     if as_json:
         said = [_match_figures(each, beside=played or log is not None) | _verdict(each, error) for each in matches]
         settings = {"game": rules.name, "seed": seed, "duplicate": duplicate, "unit": UNIT}
@@ -140,21 +138,17 @@ def first_meets_others(
     players: list[str],
     game: str | None,
     hands: int,
-    duplicate: bool,
     seed: int,
-    processes: int | None = None,
     log: Path | None = None,
-    engine: Engine | None = None,
-    *,
-    way: str = "best",
-    also_play: bool = False,
     error: float | None = None,
+    **how: Any,
 ) -> tuple[Holdem, list[Match], list[int]]:
     """Play matches between the first player and each of the others.
 
     Returns the game, the matches, and the signals that stopped them early.
 
-    With an `error` rate, a match ends as soon as a sequential test shows a winner.
+    With an `error` rate, a match ends as soon as a sequential test shows a winner. `how` are further arguments of
+    `evaluate_matchup`, such as `way`.
     """
     from kilt.evaluate.matchup import evaluate_matchup
     from kilt.evaluate.sequential import until_decided
@@ -171,16 +165,11 @@ def first_meets_others(
                 break
             pair = (players[0], opponent)
             with MatchLog(log, f"{rules.name} {hands} {seed}") as sink:
-                part = partial(
+                part: Callable[..., Match] = partial(
                     evaluate_matchup,
                     rules,
                     pair,
-                    way=way,
-                    also_play=also_play,
-                    duplicate=duplicate,
-                    load=loaded,
-                    processes=cores() if processes is None else processes,
-                    engine=engine,
+                    **{"processes": cores(), "load": loaded, **how},
                     sink=sink.write if log else None,
                     tick=partial(tick, f"{players[0]}, {opponent}", done * hands),
                     stop=lambda: bool(stopped),
@@ -242,12 +231,9 @@ def _print_crosstable(
     players: list[str],
     game: str | None,
     hands: int,
-    duplicate: bool,
     seed: int,
-    way: str,
-    processes: int,
-    engine: str | None,
-    address: str,
+    how: dict[str, Any],
+    *,
     as_json: bool,
 ) -> None:
     """Play a match between each pair of players, and print the win rates of rows against columns."""
@@ -256,30 +242,15 @@ def _print_crosstable(
 
     rules = _common_game(players, game)
     pairs = len(players) * (len(players) - 1) // 2
-    with (
-        opened(engine, address, processes) as found,
-        interrupts(at_once=False) as stopped,
-        _progress(hands * pairs) as tick,
-    ):
-        table = crosstable(
-            rules,
-            players,
-            hands,
-            seed,
-            way=way,
-            duplicate=duplicate,
-            load=loaded,
-            processes=processes,
-            engine=found,
-            tick=partial(tick, f"{pairs} matches", 0),
-            stop=lambda: bool(stopped),
-        )
+    with interrupts(at_once=False) as stopped, _progress(hands * pairs) as tick:
+        how |= {"tick": partial(tick, f"{pairs} matches", 0), "stop": lambda: bool(stopped)}
+        table = crosstable(rules, players, hands, seed, load=loaded, **how)
     everyone = range(len(players))
     rates = [[table.rate(row, column) for column in everyone] for row in everyone]
     means = [table.mean(player) for player in everyone]
     if as_json:
         print_json(
-            {"game": rules.name, "seed": seed, "duplicate": duplicate, "unit": UNIT, "players": table.players}
+            {"game": rules.name, "seed": seed, "duplicate": how["duplicate"], "unit": UNIT, "players": table.players}
             | {"strategies": _strategies(players)}
             | {"rates": [[rate and rate_figures(rate) for rate in row] for row in rates]}
             | {"means": [mean and rate_figures(mean) for mean in means]}

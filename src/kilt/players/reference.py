@@ -262,9 +262,7 @@ def player(who: Who, game: str | Game | None = None, *, names: PlayerNames = ANY
 
 
 def _named(spec: str, shown: str, game: str | Game | None) -> Player:
-    if spec in AGENTS or spec in HABITS:
-        return Player(shown, game, spec)
-    if is_run_name(spec):
+    if spec in AGENTS or spec in HABITS or is_run_name(spec):
         return Player(shown, game, spec)
     if blueprint_folder(spec)[0].is_dir():
         raise PlayError(f"{spec} is neither a run nor an exported agent: there is no strategy in it")
