@@ -1,6 +1,6 @@
 """Ready-made configurations of runs, which `kilt new` prints.
 
-`EXAMPLES` lists them.
+`EXAMPLES` lists them: a template, and the TOML files of this folder.
 
 >>> sorted(EXAMPLES)
 ['', 'tartanian7']
@@ -27,32 +27,6 @@ _FIRST: dict[str, Any] = {
     "resolve": {"seconds": 2},
 }
 
-_TARTANIAN7 = """\
-# The agent of [Brown15], as large as 16 GB of memory can hold. The paper used 500 buckets per class of flops, and a
-# betting tree of 6,104,546 nodes that it does not list. `kilt estimate THIS --blades 60` says what each of its blades
-# would need.
-game = "holdem.nolimit.2p"              # 200 big blinds, as in the competition of 2014
-cards = "IR-KE-KO 169-70-70-70 in 60 classes"  # in each class, the features of Johanson et al. 2013
-actions = "50%, 75%, 1x, 1.5x, 2x, 5x, a; 1x, a; a"  # the first bets of its section 4; fewer sizes for raises
-
-[solver]
-algorithm = "external"
-minutes = 1440                          # one day; the paper ran for 50 days on 961 cores
-threads = 2
-linear = false                          # all iterations weigh the same, as in the paper
-equities = true                         # an all-in is worth its mean over all boards to come
-
-[engine]
-name = ""                               # "ray": up to 60 blades share the classes
-blades = 2
-address = ""                            # HOST:PORT of a Ray cluster
-samples = 0                             # 1: each deal draws one board from each class, as in the paper
-
-[agent]
-post = "new-0.2"                        # the paper's post-processing
-translation = "pseudo-harmonic"         # the paper's mapping of bets that the abstraction lacks
-"""
-
 DEMO = """\
 # The agent of `kilt demo`: heads-up no-limit hold'em with 50 big blinds.
 game = "holdem.nolimit.2p.50bb"
@@ -76,7 +50,9 @@ def demo_config(minutes: float = 4.0, threads: int = 1) -> Config:
     return config_of(tomllib.loads(DEMO.format(minutes=minutes, threads=threads)))
 
 
-EXAMPLES = {"": commented_toml(Config, _FIRST), "tartanian7": _TARTANIAN7}
+EXAMPLES = {"": commented_toml(Config, _FIRST)} | {
+    file.stem: file.read_text(encoding="utf-8") for file in sorted(Path(__file__).parent.glob("*.toml"))
+}
 
 
 def example_named(name: str) -> str:
