@@ -26,7 +26,7 @@ from kilt.runs.budget import Step
 from kilt.runs.folder import RunFolder
 from kilt.strategy.blueprint import Blueprint
 from kilt.viz.convergence import plot_convergence
-from kilt.viz.ranges import first_decisions, grids, plot_ranges
+from kilt.viz.ranges import first_decisions, plot_ranges, preflop_grids
 
 PICTURES = Path(__file__).parent / "pictures"
 # Cells of figures 6.1 and 6.2 in the game of the thesis: see lab/results/experiments/figure-6.1/thesis.json.
@@ -180,7 +180,7 @@ def hand_grids(folder: Path, to: Path) -> None:
     kilt("solve agent.toml --iterations 5000000", folder)
     blueprint = Blueprint.load(folder / "agent")
     chosen = first_decisions(blueprint, 3)
-    plot_ranges(grids(blueprint, chosen), "Hold'em to the flop, 20 big blinds: starting hands", to)
+    plot_ranges(preflop_grids(blueprint, chosen), "Hold'em to the flop, 20 big blinds: starting hands", to)
 
 
 def board_classes(folder: Path, to: Path) -> None:

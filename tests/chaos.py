@@ -35,9 +35,9 @@ from kilt import artifact
 from kilt.abstraction.plan import Plan, PublicPlan, plan_named
 from kilt.config import read_config
 from kilt.errors import KiltError
-from kilt.games import ready_made
+from kilt.games.gamedef import load_definition
 from kilt.games.holdem import Holdem
-from kilt.play.acpc import read_action, read_log, read_reply, read_state, seen_by
+from kilt.play.acpc import read_action, read_log, read_reply, read_state, state_for_player
 from kilt.play.match import Dealer
 from kilt.play.phh import read_phhs
 from kilt.runs import folder as folders
@@ -625,8 +625,8 @@ def mutated(text: str, draw: random.Random) -> str:
     return "".join(letters)
 
 
-NO_LIMIT, LIMIT = (Holdem(ready_made(name)) for name in ("holdem.nolimit.2p", "holdem.limit.2p"))
-ASKED = seen_by(NO_LIMIT.start().actor, 3, NO_LIMIT.start(), Dealer(NO_LIMIT).deal(3))
+NO_LIMIT, LIMIT = (Holdem(load_definition(name)) for name in ("holdem.nolimit.2p", "holdem.limit.2p"))
+ASKED = state_for_player(NO_LIMIT.start().actor, 3, NO_LIMIT.start(), Dealer(NO_LIMIT).deal(3))
 LOG = (
     "# name/game/hands/seed Ann\nSTATE:0:r300c/r900c/cc/cc:As9s|Th9h/Kd8h9d/4c/5d:-900|900:Ann|Bob\n"
     "STATE:1:cr400f:2c7d|AhAd:-100|100:Bob|Ann\nSCORE:-800|800:Ann|Bob\n"

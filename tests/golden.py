@@ -78,8 +78,8 @@ def buckets(rules: str, threads: int = 1) -> AbstractProblem:
 @cache
 def _with_cards(rules: str, threads: int, feature: str) -> AbstractProblem:
     game = three_rounds() if rules == "three rounds" else load_game(rules)
-    deal = Deal.of(game)
-    plan = Plan(tuple(RoundPlan(feature == "ehs2", (BucketStep("ehs", 2),)) for _ in deal.sizes))
+    deal = Deal.from_game(game)
+    plan = Plan(tuple(RoundPlan(feature == "ehs2", (BucketStep("ehs", 2),)) for _ in deal.board_sizes))
     name = f"{rules.replace(' ', '-')}-{feature}"
     place = folder() / name
     cards = load_abstractions([place]) if place.exists() else build(AbstractionSpec(name, deal, plan), place)

@@ -698,7 +698,7 @@ def ends(game, agents):
             return
         if position.actor == TERMINAL:
             cards = Cards(tuple((hand,) for hand in hands), board)
-            yield dealer.ended(0, position, cards, NAMES), chance
+            yield dealer.finish_hand(0, position, cards, NAMES), chance
         elif position.actor == CHANCE:
             after = position.after(REVEAL)
             for revealed, share in game.reveals(position, hands, board):
@@ -739,7 +739,7 @@ def baseline_value(rules, r, level, mine, theirs, edge, *, first):
 def local_values(agent, position, hand, board, actions):
     """What LBR with a card expects of each action: a sum over all cards of the opponent and of the board to come."""
     game, me = Holdem(position.rules), position.actor
-    moves, values, total = list(game.positions.moves(position)), dict.fromkeys(actions, 0.0), 0.0
+    moves, values, total = list(game.positions.moves_to(position)), dict.fromkeys(actions, 0.0), 0.0
     for other in set(range(game.deck.size)) - {hand, *board}:
         chance = 1.0
         for before, action in moves:

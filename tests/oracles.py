@@ -27,7 +27,7 @@ import pyspiel
 from kilt.cards.deck import Deck
 from kilt.errors import GameError
 from kilt.games.game import CHANCE, REVEAL, TERMINAL, Board, Game, Hands, Position
-from kilt.games.gamedef import UNLIMITED, UNLIMITED_RAISES, GameDef, ready_made
+from kilt.games.gamedef import UNLIMITED, UNLIMITED_RAISES, GameDef, load_definition
 from kilt.games.holdem import CALL, FOLD, Betting, Holdem
 
 LISTED = 500  # raises that are compared one by one; where there are more, their bounds and number have to do
@@ -529,7 +529,7 @@ def no_limit(ranks: int, *stacks: int) -> GameDef:
 
 def limit(*stacks: int) -> GameDef:
     """Heads-up limit hold'em with given stacks: the big blind's first."""
-    text = str(ready_made("holdem.limit.2p"))
+    text = str(load_definition("holdem.limit.2p"))
     return GameDef.parse(text.replace("numRounds = 4", f"numRounds = 4\nstack = {stacks[0]} {stacks[1]}"))
 
 
@@ -554,13 +554,13 @@ def short_limit(*stacks: int) -> GameDef:
 
 
 MAIN = {
-    "holdem.limit.2p": ready_made("holdem.limit.2p"),
-    "holdem.nolimit.2p": ready_made("holdem.nolimit.2p"),
+    "holdem.limit.2p": load_definition("holdem.limit.2p"),
+    "holdem.nolimit.2p": load_definition("holdem.nolimit.2p"),
     "short.nolimit 1000-1000": no_limit(6, 1000, 1000),
 }
 EDGES = {
-    "royal.limit.2p": ready_made("royal.limit.2p"),
-    "holdem.2-4": ready_made("holdem.2-4"),
+    "royal.limit.2p": load_definition("royal.limit.2p"),
+    "holdem.2-4": load_definition("holdem.2-4"),
     "short.nolimit 1000-430": no_limit(5, 1000, 430),
     "short.nolimit 430-1000": no_limit(5, 430, 1000),
     "short.nolimit 101-101": no_limit(6, 101, 101),

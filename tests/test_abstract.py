@@ -25,7 +25,7 @@ COARSE = Plan((RoundPlan(True, (BucketStep("ehs", 2),)), RoundPlan(True, (Bucket
 
 
 def abstraction(folder, game, plan, name="cards"):
-    deal = Deal.of(game)
+    deal = Deal.from_game(game)
     return build(AbstractionSpec(name, deal, plan), folder / name)
 
 

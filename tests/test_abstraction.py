@@ -24,8 +24,8 @@ import naive
 from kilt import artifact, machine
 from kilt.abstraction import features as features_module
 from kilt.abstraction import pipeline, steps
-from kilt.abstraction.buckets import KIND, AbstractionSpec, CardAbstraction, layout, round_folder
-from kilt.abstraction.estimate import estimate
+from kilt.abstraction.buckets import KIND, AbstractionSpec, CardAbstraction, board_layout, round_folder
+from kilt.abstraction.estimate import estimate_build
 from kilt.abstraction.features import FEATURES, Deal, Features
 from kilt.abstraction.pipeline import build
 from kilt.abstraction.plan import (
@@ -33,8 +33,8 @@ from kilt.abstraction.plan import (
     Plan,
     RoundPlan,
     load_plan,
+    parse_plan,
     plan_named,
-    plan_of,
     read_plan,
 )
 from kilt.artifact import draft
@@ -55,7 +55,7 @@ def short(plan):
 
 def mixed(*rounds):
     """A plan from (recall, {feature: buckets}) of each round."""
-    return plan_of(
+    return parse_plan(
         {
             "rounds": [
                 {"recall": recall, "steps": [{"feature": f, "buckets": b} for f, b in features.items()]}
@@ -149,8 +149,8 @@ def by_holding(this):
     """[holding] its bucket."""
     buckets = np.full(len(this.holdings), -1)
     for board in this.holdings.boards.tolist():
-        _, numbers = this.holdings.row(board)
-        buckets[numbers[numbers >= 0]] = this.row(board)[numbers >= 0]
+        _, numbers = this.holdings.number_hands(board)
+        buckets[numbers[numbers >= 0]] = this.look_up_board(board)[numbers >= 0]
     assert (buckets >= 0).all()
     return buckets
 
@@ -159,7 +159,7 @@ def set_rows(this, size):
     """[holding] which holding the first `size` cards of its board make with its hand, as a set."""
     rows, other = np.full(len(this.holdings), -1), SHORT.holdings((size,))
     for board in this.holdings.boards.tolist():
-        numbers, there = this.holdings.row(board)[1], other.row(board[:size])[1]
+        numbers, there = this.holdings.number_hands(board)[1], other.number_hands(board[:size])[1]
         rows[numbers[numbers >= 0]] = there[numbers >= 0]
     return rows
 
@@ -260,8 +260,8 @@ def plans():
 @given(plan=plans())
 @settings(max_examples=100)
 def test_plans_survive_toml(plan):
-    assert plan_of(tomllib.loads(plan.toml())) == plan
-    assert plan_of(json.loads(json.dumps(asdict(plan)))) == plan
+    assert parse_plan(tomllib.loads(plan.toml())) == plan
+    assert parse_plan(json.loads(json.dumps(asdict(plan)))) == plan
 
 
 def test_plans_in_files(tmp_path):
@@ -283,7 +283,7 @@ def test_plans_in_files(tmp_path):
 
 def test_what_a_plan_does_not_say_is_as_usual():
     said = {"rounds": [{"recall": True, "steps": [{"feature": "ehs", "buckets": 4}]}]}
-    assert plan_of(said) == Plan((RoundPlan(True, (BucketStep("ehs", 4),)),))
+    assert parse_plan(said) == Plan((RoundPlan(True, (BucketStep("ehs", 4),)),))
 
 
 def broken(**changes):
@@ -322,14 +322,14 @@ def broken(**changes):
 )
 def test_plans_that_cannot_be(said, message):
     with pytest.raises(AbstractionError) as caught:
-        plan_of(said)
+        parse_plan(said)
     assert message in str(caught.value)
 
 
 def test_boards_are_dealt_in_order_as_far_as_it_is_remembered():
     def layouts(*recall, deal=SHORT):
         plan = Plan(tuple(RoundPlan(this, (BucketStep("ehs", 2),)) for this in recall))
-        return [layout(plan, deal, r) for r in range(len(recall))]
+        return [board_layout(plan, deal, r) for r in range(len(recall))]
 
     assert layouts(True, True, True) == [(0,), (2,), (2, 1)]
     assert layouts(False, False, False) == [(0,), (2,), (3,)]
@@ -347,7 +347,7 @@ def test_every_bucket_is_used_and_sizes_count_all_deals(built, name):
     for this, planned in zip(built[name].rounds, PLANS[name].rounds, strict=True):
         sizes = np.zeros(this.buckets, dtype=np.int64)
         for board in boards_of(this):
-            sizes += np.bincount(live(board, this.row(board)), minlength=this.buckets)
+            sizes += np.bincount(live(board, this.look_up_board(board)), minlength=this.buckets)
         assert (sizes > 0).all()
         np.testing.assert_array_equal(sizes, this.sizes)
         if not planned.buckets:
@@ -366,7 +366,7 @@ def test_rounds_that_are_remembered_have_so_many_buckets_in_each_of_those_before
 @given(data=st.data(), name=st.sampled_from(list(PLANS)))
 @settings(max_examples=200)
 def test_renaming_suits_and_reordering_rounds_change_no_bucket(built, data, name):
-    size = data.draw(st.sampled_from(SHORT.sizes))
+    size = data.draw(st.sampled_from(SHORT.board_sizes))
     cards = data.draw(st.permutations(range(SHORT.deck.size)))[: 2 + size]
     renamed = naive.rename(cards, data.draw(st.permutations(range(3))), SHORT.deck)
     flop = data.draw(st.permutations(renamed[2:4]))
@@ -383,7 +383,7 @@ def test_perfect_recall_nests_along_every_sequence_of_boards(built, name):
         if r == 0 or not planned.recall:
             continue
         for board in naive.all_hands(SHORT.board_cards[: r + 1], SHORT.deck):
-            before, now = (live(board, rounds[q].row(board[: SHORT.sizes[q]])) for q in (r - 1, r))
+            before, now = (live(board, rounds[q].look_up_board(board[: SHORT.board_sizes[q]])) for q in (r - 1, r))
             if planned.buckets:
                 np.testing.assert_array_equal(now // planned.buckets, before)
             else:  # lossless: each of its hands comes from one bucket
@@ -398,7 +398,7 @@ def test_the_order_of_the_board_counts_exactly_where_it_is_remembered(built, nam
     remembered, last = PLANS[name].rounds[-1].recall, built[name].rounds[-1]
     differ = 0
     for board in combinations(range(SHORT.deck.size), 3):
-        rows = [live(board, last.row(order)) for order in permutations(board)]
+        rows = [live(board, last.look_up_board(order)) for order in permutations(board)]
         differ += any(not np.array_equal(rows[0], row) for row in rows[1:])
     assert (differ > 0) == remembered
 
@@ -411,7 +411,7 @@ def test_lossless_rounds_tell_all_hands_apart(built, name):
             assert sorted(by_holding(this).tolist()) == list(range(len(this.holdings)))
             forms = {}
             for board in boards_of(this)[:60]:
-                row = this.row(board)
+                row = this.look_up_board(board)
                 for hand, bucket in zip(HOLES, row.tolist(), strict=True):
                     if not {*hand} & {*board}:
                         form = tuple(naive.canonical([*hand, *board], (2, *this.holdings.dealt), SHORT.deck))
@@ -438,7 +438,7 @@ def test_members_are_the_hands_of_a_bucket(built):
     this = built["PR-KE-KO 4-3-2"].rounds[1]
     seen = Counter()
     for bucket in range(this.buckets):
-        boards, hands = this.members(bucket)
+        boards, hands = this.bucket_members(bucket)
         for cards, hand in zip(boards.tolist(), hands.tolist(), strict=True):
             assert not {*HOLES[hand]} & {*cards}
             assert built["PR-KE-KO 4-3-2"].bucket(HOLES[hand], cards) == bucket
@@ -458,7 +458,9 @@ def test_hands_of_one_card_and_boards_from_the_start(tmp_path):
     deal = Deal(Deck(4, 3), 2, (2, 1))
     found = build(AbstractionSpec("flop first", deal, mixed((True, {"ehs": 7}), (True, {"ehs": 2}))), tmp_path / "flop")
     for board in list(naive.all_hands((2, 1), deal.deck))[::7]:
-        before, now = (live(board, this.row(some)) for this, some in zip(found.rounds, (board[:2], board), strict=True))
+        before, now = (
+            live(board, this.look_up_board(some)) for this, some in zip(found.rounds, (board[:2], board), strict=True)
+        )
         np.testing.assert_array_equal(now // 2, before)
     assert [this.buckets for this in found.rounds] == [7, 14]
     with pytest.raises(AbstractionError, match="no round has a board of 0 cards: use 2, 3"):
@@ -473,7 +475,7 @@ def test_percentiles_are_in_order_of_strength_and_nested(built, features, name):
     """E[HS²] first, then E[HS] inside; on a complete board HS alone. Equal values share a bucket."""
     for r, this in enumerate(built[name].rounds):
         steps_here = PLANS[name].rounds[r].steps
-        sets = set_rows(this, SHORT.sizes[r])
+        sets = set_rows(this, SHORT.board_sizes[r])
         buckets = by_holding(this)
         for place, step in enumerate(steps_here):
             values = features.moments(r).values[sets, int(step.feature == "ehs2")]
@@ -498,14 +500,14 @@ def test_percentiles_without_recall_are_of_equal_weight(built, features):
 
 def points_of(this, r, features, plan, feature):
     """[holding, dimension] what k-means sorts, put together the plain way, and whether distances are absolute."""
-    sizes, last = SHORT.sizes, len(SHORT.sizes) - 1
+    sizes, last = SHORT.board_sizes, len(SHORT.board_sizes) - 1
     if feature == "ochs":
         values, scale = features.ochs(r, plan.opponents)
         return (values * scale)[set_rows(this, sizes[r])], "l2"
     tables = []
     for earlier in range(r + 1) if feature == "history" else [r]:
         if earlier == last:
-            table = -features.strengths()[:, None] / SHORT.top * plan.bins
+            table = -features.strengths()[:, None] / SHORT.best_strength * plan.bins
         else:
             values, scale = features.histograms(earlier, plan.bins)
             table = values * scale
@@ -544,13 +546,15 @@ def test_history_is_that_of_the_boards_that_were_dealt(tmp_path, cache, features
     last = found.rounds[-1]
     centroids = artifact.read(round_folder(tmp_path / "history", 2), KIND).arrays["centroids"].astype(np.float64)
     scaled = [features.histograms(r, plan.bins) for r in (0, 1)]
-    tables = [table.values * table.scale for table in scaled] + [-features.strengths()[:, None] / SHORT.top * plan.bins]
+    tables = [table.values * table.scale for table in scaled] + [
+        -features.strengths()[:, None] / SHORT.best_strength * plan.bins
+    ]
     wrong = 0
     for board in list(naive.all_hands(SHORT.board_cards, SHORT.deck))[::5]:
         ok = [not {*hand} & {*board} for hand in HOLES]
-        rows = [SHORT.holdings((size,)).row(board[:size])[1][ok] for size in SHORT.sizes]
+        rows = [SHORT.holdings((size,)).number_hands(board[:size])[1][ok] for size in SHORT.board_sizes]
         points = np.concatenate([table[row] for table, row in zip(tables, rows, strict=True)], axis=1) / 3
-        every, buckets = naive.costs(points, centroids, "emd"), last.row(board)[ok]
+        every, buckets = naive.costs(points, centroids, "emd"), last.look_up_board(board)[ok]
         if recall:
             first = buckets // 5 * 5
             best = np.min([every[np.arange(len(points)), first + b] for b in range(5)], axis=0)
@@ -593,7 +597,9 @@ def test_potential_aware_buckets(tmp_path, cache):
     for board in list(combinations(range(SHORT.deck.size), 2))[::5]:
         renamed = naive.rename(board, (2, 0, 1), SHORT.deck)
         turned = [SHORT.deck.hole_index(naive.rename(hand, (2, 0, 1), SHORT.deck)) for hand in HOLES]
-        np.testing.assert_array_equal(live(board, flop.row(board)), live(board, flop.row(renamed)[turned]))
+        np.testing.assert_array_equal(
+            live(board, flop.look_up_board(board)), live(board, flop.look_up_board(renamed)[turned])
+        )
 
 
 # ── the same from the same ──
@@ -682,7 +688,7 @@ def test_a_build_that_was_stopped_goes_on(built, tmp_path, name, lost):
 
 
 @pytest.mark.parametrize("error", [RuntimeError, KeyboardInterrupt, OSError])
-@pytest.mark.parametrize("kernel", ["spread", "find_buckets"])
+@pytest.mark.parametrize("kernel", ["fill_bucket_table", "find_buckets"])
 def test_dying_in_the_middle_leaves_whole_rounds_only(built, tmp_path, monkeypatch, kernel, error):
     name, out = "PR-KE-KO 4-3-2", tmp_path / "out"
 
@@ -874,8 +880,8 @@ def test_cards_that_are_not_in_the_deck(built, hand, board):
 
 def test_parts_leave_no_tables_behind(tmp_path, monkeypatch):
     """Percentiles have a mass for each group and value: of thousands of parts, there is no room."""
-    left, parts = [], steps.StepFitter.parts
-    monkeypatch.setattr(steps.StepFitter, "parts", lambda *given: left.append(parts(*given)) or left[-1])
+    left, parts = [], steps.StepFitter.map_batches
+    monkeypatch.setattr(steps.StepFitter, "map_batches", lambda *given: left.append(parts(*given)) or left[-1])
     build(AbstractionSpec("some groups", SHORT, plan_named("PR-PHS-PHS 4-3-2", SHORT.board_cards)), tmp_path / "run")
     assert len(left) > 3
     assert not any(isinstance(found, np.ndarray) for of_parts in left for found in of_parts)
@@ -887,22 +893,24 @@ def test_parts_leave_no_tables_behind(tmp_path, monkeypatch):
 @pytest.mark.parametrize("name", PLANS)
 def test_estimates_know_the_sizes_of_tables(built, tmp_path, name):
     identity = AbstractionSpec(name, SHORT, PLANS[name])
-    before = estimate(identity, tmp_path)
+    before = estimate_build(identity, tmp_path)
     assert before.disk == sum(this.table.nbytes for this in built[name].rounds)
     build(identity, tmp_path / "out", cache=tmp_path / "cache")
     made = sum(np.load(place).nbytes for place in (tmp_path / "cache").glob("*/*/values.npy"))
     assert before.cache == made
-    after = estimate(identity, tmp_path / "cache")
+    after = estimate_build(identity, tmp_path / "cache")
     assert after.cache == 0
     assert after.seconds <= before.seconds
-    assert estimate(identity, tmp_path, threads=2).seconds == pytest.approx(before.seconds / 2)
+    assert estimate_build(identity, tmp_path, threads=2).seconds == pytest.approx(before.seconds / 2)
 
 
 def test_estimates_refuse_what_cannot_be_built():
     with pytest.raises(AbstractionError, match="the plan asks for 17 buckets in round 1, but there are only 16"):
-        estimate(AbstractionSpec("x", SHORT, mixed((False, {"ehs": 17}), (False, {"ehs": 2}), (False, {"ehs": 2}))))
+        estimate_build(
+            AbstractionSpec("x", SHORT, mixed((False, {"ehs": 17}), (False, {"ehs": 2}), (False, {"ehs": 2})))
+        )
     with pytest.raises(AbstractionError, match="the plan has 1 rounds; the game has 3"):
-        estimate(AbstractionSpec("x", SHORT, mixed((False, {"ehs": 2}))))
+        estimate_build(AbstractionSpec("x", SHORT, mixed((False, {"ehs": 2}))))
 
 
 # ── percentiles of very many values ──

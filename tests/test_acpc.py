@@ -28,26 +28,26 @@ from commands import refused
 from kilt.errors import ArtifactError, KiltError, PlayError
 from kilt.games import load_game
 from kilt.games.game import CHANCE, REVEAL, TERMINAL
-from kilt.games.gamedef import ready_made
+from kilt.games.gamedef import load_definition
 from kilt.games.holdem import Holdem
 from kilt.games.playable import load_holdem
 from kilt.play.acpc import (
     Score,
-    corrected,
-    decoded,
-    log_line,
+    correct_action,
+    decode_log,
+    format_log_line,
     read_betting,
     read_hand,
     read_log,
     read_reply,
     read_state,
-    seen_by,
+    state_for_player,
 )
 from kilt.play.agent import BASELINES, Observation
 from kilt.play.connection import LONGEST, Lines
 from kilt.play.dealer import Cards, Dealer
 from kilt.play.match import play_match
-from kilt.play.net import LOOPBACK, VERSION, Limits, NetworkMatch, answer, play_agent, serve
+from kilt.play.net import LOOPBACK, VERSION, Limits, NetworkMatch, play_agent, play_over_connection, serve
 from kilt.play.phh import read_phhs, write_phh, write_phhs
 from kilt.players.agents import load_agent
 from kilt.players.reference import player
@@ -56,10 +56,10 @@ from loaders import Diary
 GAMES = {
     name: Holdem(rules, name)
     for name, rules in {
-        "limit": ready_made("holdem.limit.2p"),
-        "no-limit": ready_made("holdem.nolimit.2p"),
-        "leduc": ready_made("leduc"),
-        "kuhn": ready_made("kuhn"),
+        "limit": load_definition("holdem.limit.2p"),
+        "no-limit": load_definition("holdem.nolimit.2p"),
+        "leduc": load_definition("leduc"),
+        "kuhn": load_definition("kuhn"),
         "short stacks": oracles.no_limit(6, 430, 1000),
         "all in by the blinds": oracles.no_limit(6, 100, 100),
     }.items()
@@ -107,7 +107,7 @@ def test_states_are_read_and_written(game, line):
 
 @pytest.mark.parametrize(("game", "line"), HANDS, ids=[line for _, line in HANDS])
 def test_hands_of_logs_are_read_and_written(game, line):
-    assert log_line(read_hand(line, game)) == line
+    assert format_log_line(read_hand(line, game)) == line
 
 
 def test_what_a_player_sees():
@@ -132,14 +132,14 @@ def test_whole_hands_there_and_back(name):
         cards, positions = random_hand(game, rng)
         for position in positions:
             for viewer in (0, 1):
-                state = seen_by(viewer, number, position, cards)
+                state = state_for_player(viewer, number, position, cards)
                 assert read_state(str(state), game) == state
                 assert state.my_turn == (position.actor == viewer)
                 shown = position.actor == TERMINAL and position.folded is None
                 assert bool(state.holes[1 - viewer]) == shown
-        hand = dealer.ended(number, positions[-1], cards, ("Ann", "Bob"))
+        hand = dealer.finish_hand(number, positions[-1], cards, ("Ann", "Bob"))
         seen = Cards(cards.holes, hand.board)
-        assert read_hand(log_line(hand), game) == hand._replace(cards=seen)
+        assert read_hand(format_log_line(hand), game) == hand._replace(cards=seen)
 
 
 @pytest.mark.parametrize(
@@ -238,9 +238,9 @@ def test_a_dealer_corrects(game, betting, said, taken):
     position = read_betting(betting, game)
     if taken is None:
         with pytest.raises(PlayError, match="is no action; use"):
-            corrected(position, said)
+            correct_action(position, said)
     else:
-        assert corrected(position, said) == taken
+        assert correct_action(position, said) == taken
 
 
 def test_no_round_has_more_than_64_actions():
@@ -260,7 +260,7 @@ def test_no_round_has_more_than_64_actions():
 def test_logs_in_other_alphabets():
     line = "STATE:0:f:8dJd|Td4d:50|-50:Zoë|[my]bot"
     for data in (line.encode(), line.encode("latin-1"), b"\xef\xbb\xbf" + line.encode()):
-        assert read_log(decoded(data), NO_LIMIT).hands[0].players == ("Zoë", "[my]bot")
+        assert read_log(decode_log(data), NO_LIMIT).hands[0].players == ("Zoë", "[my]bot")
 
 
 def test_replies_to_something_else_are_told_apart():
@@ -290,14 +290,14 @@ LINES = st.one_of(
 
 @given(LINES, st.sampled_from(list(GAMES.values())))
 def test_no_line_upsets_a_reader(line, game):
-    asked = seen_by(game.start().actor, 3, game.start(), Dealer(game).deal(3))
+    asked = state_for_player(game.start().actor, 3, game.start(), Dealer(game).deal(3))
     for read in (read_state, read_hand, read_log, read_betting, lambda line, game: read_reply(line, asked, game)):
         try:
             read(line, game)
         except PlayError as error:
             assert len(str(error)) < 1000
     try:
-        legal = corrected(NO_LIMIT.start(), line)
+        legal = correct_action(NO_LIMIT.start(), line)
     except PlayError:
         return
     NO_LIMIT.start().after(legal)
@@ -311,9 +311,9 @@ def test_corrected_actions_are_legal_and_legal_ones_stay(seed, name, said):
         return
     position = rng.choice(positions[:-1])
     action = oracles.random_action(position, rng)
-    assert corrected(position, action) == action
+    assert correct_action(position, action) == action
     try:
-        position.after(corrected(position, said))
+        position.after(correct_action(position, said))
     except PlayError:
         assert not re.fullmatch(r"[fc]|r\d{1,15}", said)
 
@@ -364,7 +364,7 @@ def test_lines_without_end():
 @pytest.fixture(scope="module", autouse=True)
 def warm():
     """Compile what agents draw with before anybody's time is taken."""
-    BASELINES["probe"].act(seen_by(1, 0, LIMIT.start(), Dealer(LIMIT).deal(0)).observation(0))
+    BASELINES["probe"].act(state_for_player(1, 0, LIMIT.start(), Dealer(LIMIT).deal(0)).observation(0))
 
 
 PlayerAt: Any = Callable[[int], object]  # what a player does with the port it is given
@@ -538,7 +538,7 @@ def test_pokerkit_reads_the_hands_as_phh(played):
     text = "".join(write_phhs(hands))
     theirs = list(pokerkit.HandHistory.loads_all(text))
     assert len(theirs) == len(hands)
-    assert list(map(log_line, read_phhs(text, game)[0])) == list(map(log_line, hands))
+    assert list(map(format_log_line, read_phhs(text, game)[0])) == list(map(format_log_line, hands))
     for ours, history in zip(hands, theirs, strict=True):
         *_, end = history
         assert not end.status
@@ -567,9 +567,9 @@ def test_hands_of_phh_that_cannot_be_read():
     ):
         assert old in good
         hands, faults = read_phhs(f"[1]\n{good}\n[2]\n{good.replace(old, new)}\n[3]\n{good}", game)
-        assert list(map(log_line, hands)) == [line, line]
+        assert list(map(format_log_line, hands)) == [line, line]
         assert len(faults) == 1 and faults[0].startswith("hand 2: ") and fault in faults[0]
-    assert list(map(log_line, read_phhs(good, game)[0])) == [line]
+    assert list(map(format_log_line, read_phhs(good, game)[0])) == [line]
 
 
 def test_phh_knows_only_texas_holdem():
@@ -620,7 +620,7 @@ class Chopped:
 def test_a_match_through_small_packets():
     def chopped(port: int) -> int:
         with socket.create_connection((LOOPBACK, port)) as connection:
-            return answer(BASELINES["random"], LIMIT, Chopped(connection), seed=1)
+            return play_over_connection(BASELINES["random"], LIMIT, Chopped(connection), seed=1)
 
     cut = run_match(LIMIT, (chopped, baseline("probe", LIMIT)), 40)
     whole = run_match(LIMIT, (baseline("random", LIMIT), baseline("probe", LIMIT)), 40)
@@ -836,7 +836,7 @@ def test_matches_that_cannot_begin():
 
 
 REPLIES = [
-    str(seen_by(position.actor, 0, position, Dealer(LIMIT, 1).deal(0))) + ":c"
+    str(state_for_player(position.actor, 0, position, Dealer(LIMIT, 1).deal(0))) + ":c"
     for position in (read_betting(text, LIMIT) for text in ("", "c", "cc/", "cc/c", "cc/cc/", "cc/cc/c"))
 ]
 
@@ -869,7 +869,7 @@ def hear(data: bytes, game: Holdem = NO_LIMIT, agent: str = "always-call") -> tu
     with ours, theirs:
         theirs.sendall(data)
         theirs.shutdown(socket.SHUT_WR)
-        hands = answer(BASELINES[agent], game, ours)
+        hands = play_over_connection(BASELINES[agent], game, ours)
         ours.shutdown(socket.SHUT_WR)
         said = b"".join(iter(lambda: theirs.recv(1 << 16), b""))
     return hands, said.decode().split("\r\n")[:-1]
@@ -934,7 +934,7 @@ def test_an_agent_that_breaks_the_rules():
     with ours, theirs:
         theirs.sendall(b"MATCHSTATE:1:3::|JdTc\r\n")
         with pytest.raises(PlayError, match="cheat failed in hand 3: 'r1' is not legal"):
-            answer(Cheat(), NO_LIMIT, ours)
+            play_over_connection(Cheat(), NO_LIMIT, ours)
 
 
 # Commands ------------------------------------------------------------------------------------------------------------

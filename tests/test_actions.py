@@ -6,11 +6,11 @@ import pytest
 from kilt.abstraction.actions import ActionsByChipsLeft, actions_of
 from kilt.errors import AbstractionError
 from kilt.games import load_game
-from kilt.games.gamedef import ready_made
+from kilt.games.gamedef import load_definition
 from kilt.games.holdem import Betting
 from kilt.tree.betting import betting_size, betting_tree
 
-NOLIMIT = ready_made("holdem.nolimit.2p")
+NOLIMIT = load_definition("holdem.nolimit.2p")
 
 
 def after(*actions):

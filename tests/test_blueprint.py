@@ -21,7 +21,7 @@ from kilt.evaluate import head_to_head
 from kilt.evaluate.aivat import BlueprintValues, EnumeratedValues
 from kilt.evaluate.lbr import lower_bound
 from kilt.evaluate.matchup import evaluate_matchup
-from kilt.evaluate.stats import estimate, played_hands, played_rate, win_rate
+from kilt.evaluate.stats import estimate_mean, played_hands, played_rate, win_rate
 from kilt.games.game import CHANCE, TERMINAL
 from kilt.games.gamedef import GameDef
 from kilt.games.holdem import Holdem
@@ -62,14 +62,14 @@ LIMIT = short("400 400", "2 1", "limit", "raiseSize = 2 2 4 4\n maxRaises = 3 4 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("cards")
-    deal = Deal.of(short())
+    deal = Deal.from_game(short())
     build(AbstractionSpec("cards", deal, plan_named("IR-PHS-PHS 4-4-4-3", deal.board_cards)), folder / "cards")
     return folder
 
 
 @pytest.fixture(scope="module")
 def cards(folder):
-    deal = Deal.of(short())
+    deal = Deal.from_game(short())
     return build(AbstractionSpec("cards", deal, plan_named("IR-PHS-PHS 4-4-4-3", deal.board_cards)), folder / "cards")
 
 
@@ -129,7 +129,7 @@ def test_cards_were_one_path_at_first(folder, cards, tmp_path):
 
 def test_players_may_see_different_cards(folder, cards, tmp_path):
     """Each has slots for their own buckets, is looked up in them, and takes them along."""
-    game, deal = short(), Deal.of(short())
+    game, deal = short(), Deal.from_game(short())
     other = build(
         AbstractionSpec("other", deal, plan_named("IR-PHS-PHS 3-2-5-6", deal.board_cards)), tmp_path / "other"
     )
@@ -220,8 +220,8 @@ def test_packed(cards, tmp_path):
     hands = np.arange(len(holes)).reshape(-1, 1)
     for r, board in enumerate(((), (11, 0), (11, 0, 4), (11, 0, 4, 9))):
         free = ~np.isin(holes, board).any(axis=1)
-        expected = cards.rounds[r].row(board)[free].tolist()
-        assert found.cards.rounds[r].row(board)[free].tolist() == expected
+        expected = cards.rounds[r].look_up_board(board)[free].tolist()
+        assert found.cards.rounds[r].look_up_board(board)[free].tolist() == expected
         boards, buckets = (
             np.tile(np.array(board, dtype=np.int64), (len(holes), 1)),
             np.zeros((len(holes), 1), np.uint32),
@@ -245,7 +245,7 @@ def test_buckets_that_are_missing_or_others(folder, cards, tmp_path):
     for action in (Blueprint.load, lambda path: export(path, tmp_path / "out")):
         with pytest.raises(ArtifactError, match=r"the buckets of .*strategy are missing .* of an exported agent"):
             action(tmp_path / "run")
-    deal = Deal.of(short())
+    deal = Deal.from_game(short())
     others = build(
         AbstractionSpec("cards", deal, plan_named("IR-PHS-PHS 4-4-4-2", deal.board_cards)), tmp_path / "cards"
     )
@@ -691,11 +691,11 @@ def test_a_policy_is_the_mean_over_what_bets_may_have_been_taken_for(cards, rule
     _, blueprint = drawn(game, cards, "1x, a; 1x, a")
     agent, dealer, several = BlueprintAgent("agent", blueprint, rule_named(rule)), Dealer(game, 1), 0
     hands = [dealer.play(hand, (BASELINES["random"], agent)) for hand in range(40)]
-    turns = [(hand.cards, at) for hand in hands for at, _ in game.positions.moves(hand.position) if at.actor == 1]
+    turns = [(hand.cards, at) for hand in hands for at, _ in game.positions.moves_to(hand.position) if at.actor == 1]
     for dealt, position in turns:
         last = Observation(position, dealt.holes[1], dealt.board[: game.rules.board_size(position.round)], key=0)
         policy = agent.policy(position, last.board)
-        mine = [(at, action) for at, action in game.positions.moves(position) if at.actor == 1]
+        mine = [(at, action) for at, action in game.positions.moves_to(position) if at.actor == 1]
         found = dict.fromkeys(policy.actions, 0.0)
         for script in product((0, 1), repeat=4):
             mapping, reach = Scripted(script), 1.0
@@ -730,7 +730,7 @@ def test_means_over_chance_of_values_learnt_from_a_blueprint(cards, tmp_path, mo
     states = BlueprintValues(drawn(game, cards, "1x, a; a")[1], groups=3, deals=2048)
     slow, board, opponent = EnumeratedValues(game, states.value), (2, 3, 4, 5), (8, 11)
     for seat in (0, 1):
-        assert states.start(seat) == pytest.approx(slow.start(seat), abs=1e-4)
+        assert states.value_at_start(seat) == pytest.approx(slow.value_at_start(seat), abs=1e-4)
         for history in ("r6c", "r9c", "r40c", "r40c/", "r40c//", "r6c/cc", "r9c/cc", "cc/cc/cc"):
             position = game.replay(history)
             shown = board[: game.rules.board_size(position.round)]
@@ -766,8 +766,8 @@ def test_batches_play_as_agents_do_hand_by_hand(cards, game, menus, specs, at_ra
         results, _, found, _ = table.play(7, 107, keep=True)
         units = [list(table.hands(unit)) for unit in range(7, 107)]
         assert found == [hand for unit in units for hand in unit]
-        assert results == [sum(map(table.won, unit)) / len(unit) for unit in units]
-        assert (table.batch.tree.edges["lower"] != table.batch.tree.edges["upper"]).any() == at_random
+        assert results == [sum(map(table.first_player_winnings, unit)) / len(unit) for unit in units]
+        assert (table.compiled_match.tree.edges["lower"] != table.compiled_match.tree.edges["upper"]).any() == at_random
 
 
 def test_large_joint_trees_are_begun_anew(cards, monkeypatch):
@@ -776,7 +776,7 @@ def test_large_joint_trees_are_begun_anew(cards, monkeypatch):
     table, again = (MatchSetup(LIMIT, agents) for _ in range(2))
     parts = [table.play(first, first + 20, keep=False)[0] for first in range(0, 60, 20)]
     assert [*chain(*parts)] == again.play(0, 60, keep=False)[0]
-    assert len(table.batch.tree.positions) < len(again.batch.tree.positions)
+    assert len(table.compiled_match.tree.positions) < len(again.compiled_match.tree.positions)
 
 
 def test_agents_that_are_more_than_blueprints_are_asked_hand_by_hand(cards):
@@ -787,7 +787,7 @@ def test_agents_that_are_more_than_blueprints_are_asked_hand_by_hand(cards):
 
     own_classes = replace(agent, rule=Rule(among=0.5, classes=str.upper))
     for other in (BASELINES["probe"], Other("other", agent.blueprint), own_classes):
-        assert MatchSetup(short(), (agent, other)).batch is None
+        assert MatchSetup(short(), (agent, other)).compiled_match is None
         assert play_match(short(), (agent, other), 20).hands == 20
 
 
@@ -799,7 +799,7 @@ def expected(agents, position, deal):
     if position.actor == CHANCE:
         return expected(agents, position.after("/"), deal)
     if position.actor == TERMINAL:
-        return Dealer(Holdem(position.rules)).ended(0, position, deal, ("", "")).payoffs[0]
+        return Dealer(Holdem(position.rules)).finish_hand(0, position, deal, ("", "")).payoffs[0]
     board = deal.board[: position.rules.board_size(position.round)]
     observation = Observation(position, deal.holes[position.actor], board, 0)
     if isinstance(agents[position.actor], BlueprintAgent):
@@ -865,6 +865,6 @@ def test_how_matches_are_stopped_and_shared(cards, monkeypatch):
     few = evaluate_matchup(LIMIT, agents, 200, stop=lambda: True)
     assert few.results.tolist() == one.results[:10].tolist()
     assert one.seconds > 0 and one.cpu_seconds > 0
-    played = estimate(one.played * 500)
+    played = estimate_mean(one.played * 500)
     assert played_hands(one) == pytest.approx(200 * (played.margin / win_rate(one).margin) ** 2)
     assert played_rate(one) == played

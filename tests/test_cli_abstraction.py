@@ -13,10 +13,10 @@ import pytest
 from kilt import artifact
 from kilt.abstraction.buckets import CardAbstraction
 from kilt.cards.deck import Deck
-from kilt.games.gamedef import library
+from kilt.games.gamedef import shipped_definitions
 from test_cli_solve import answer, kilt, refused
 
-SHORT = library()["holdem.limit.2p"].replace("numRanks = 13", "numRanks = 5")  # 20 cards, four rounds
+SHORT = shipped_definitions()["holdem.limit.2p"].replace("numRanks = 13", "numRanks = 5")  # 20 cards, four rounds
 NAME = "IR-KE-KO 20-15-12-10"
 MAIN = """
 import sys, time

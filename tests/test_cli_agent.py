@@ -18,8 +18,8 @@ from kilt.abstraction.plan import load_plan
 from kilt.config import AgentConfig, Config, EngineConfig, SolverConfig, config_of, read_config
 from kilt.errors import RunError
 from kilt.games import load_game
-from kilt.players.agents import load_agent, strategy_of
-from kilt.players.reports import reports_of
+from kilt.players.agents import describe_strategy, load_agent
+from kilt.players.reports import sanity_reports
 from kilt.runs.examples import EXAMPLES
 from kilt.runs.folder import RunFolder
 from kilt.runs.plan import resolve
@@ -171,7 +171,7 @@ def test_plans_refuse_buckets_that_cannot_be_built(config, cards, complaint):
 
 def test_plans_have_no_more_clusters_of_opponents_than_there_are_hands(config):
     """A name takes as many as there are; a plan that says how many is refused before anything is built."""
-    deal = Deal.of(load_game("leduc"))
+    deal = Deal.from_game(load_game("leduc"))
     spec = AbstractionSpec.from_name("IR-KE-KO 2-3", deal)
     assert spec.plan.opponents == 3
     plan = config.with_name("cards.toml")
@@ -428,8 +428,8 @@ def test_sanity_is_that_of_both_strategies(solved, monkeypatch):
         one = sanity_of(f"{solved}@{rule}")
         assert one[key] == both[key] and not {"average", "as_played"} <= set(one)
     assert "solves subgames while it plays" in refused("evaluate", "sanity", f"{solved}@resolve")
-    fine = [replace(one, findings=one.findings[:3]) for one in reports_of(solved, 500)]
-    monkeypatch.setattr("kilt.players.reports.reports_of", lambda *_: tuple(fine))
+    fine = [replace(one, findings=one.findings[:3]) for one in sanity_reports(solved, 500)]
+    monkeypatch.setattr("kilt.players.reports.sanity_reports", lambda *_: tuple(fine))
     said = kilt("evaluate", "sanity", solved).stderr
     assert said == "average strategy: all checks passed\nas played: purification: all checks passed\n"
     fine[1] = replace(fine[1], findings=tuple(replace(finding, off=True) for finding in fine[1].findings[:1]))
@@ -464,8 +464,8 @@ def test_the_table_of_a_run_that_re_solves_is_named_as_such(config):
     shown = kilt("evaluate", "exploitability", run)
     assert f"{run} solves subgames while it plays" in shown.stderr and "without" in shown.stdout
     assert answer("evaluate", "exploitability", run)["as_played"]["strategy"] == name
-    assert [report.strategy for report in reports_of(run, 100)] == ["average strategy", name]
-    assert strategy_of(load_agent(str(run))) == "as played: purification, round 2 re-solved"
+    assert [report.strategy for report in sanity_reports(run, 100)] == ["average strategy", name]
+    assert describe_strategy(load_agent(str(run))) == "as played: purification, round 2 re-solved"
 
 
 def test_local_best_responses_judge_the_average_strategy_and_the_strategy_as_played(solved):
@@ -512,6 +512,6 @@ def test_matches_say_which_strategies_met(solved, tmp_path):
     assert answer("match", seated, "probe", "--hands", 20)["strategies"] == {
         load_agent(seated).name: f"{solved} (as played: purification), {solved}@none (average strategy)"
     }
-    assert strategy_of(load_agent(f"{solved}@none@resolve:iterations=1")).endswith(
+    assert describe_strategy(load_agent(f"{solved}@none@resolve:iterations=1")).endswith(
         "average strategy, round 2 re-solved"
     )

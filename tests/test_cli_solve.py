@@ -12,14 +12,14 @@ from kilt import artifact
 from kilt.cli import app
 from kilt.errors import ArtifactError
 from kilt.games import load_game
-from kilt.games.gamedef import library
+from kilt.games.gamedef import shipped_definitions
 from kilt.runs import budget as budgets
 from kilt.runs import loop
 from kilt.solve.forms import load_problem, stored_form
 from kilt.solve.registry import ALGORITHMS
 
 LONG = ("--game", "leduc", "--algorithm", "cfr+", "--iterations", "6000")
-SHORT = library()["holdem.2-1"].replace("numRanks = 13", "numRanks = 5")  # 195 million states: no flat tree
+SHORT = shipped_definitions()["holdem.2-1"].replace("numRanks = 13", "numRanks = 5")  # 195 million states: no flat tree
 
 
 def numbers(result):

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 import naive
 from kilt.abstraction import cluster, cluster_kernels
-from kilt.abstraction.cluster import METRICS, NO_BOUNDS, kmeans, prepare
-from kilt.abstraction.percentile import cut_points, percentiles
+from kilt.abstraction.cluster import METRICS, NO_BOUNDS, kmeans, prepare_search
+from kilt.abstraction.percentile import cut_points, percentile_buckets
 from kilt.errors import AbstractionError
 
 METRIC_NAMES = list(METRICS)
@@ -49,14 +49,14 @@ def test_the_cost_of_cumulative_histograms_is_the_earth_movers_distance(data):
     below = (counts.cumsum(axis=1) / counts.sum(axis=1, keepdims=True)).astype(np.float32)
     place = np.arange(bins)
     expected = wasserstein_distance(place, place, counts[0], counts[1])
-    assert cluster_kernels.cost_of(below, 0, below, 1, True) == pytest.approx(expected, abs=1e-4)
+    assert cluster_kernels.point_distance(below, 0, below, 1, True) == pytest.approx(expected, abs=1e-4)
 
 
 @pytest.mark.parametrize("metric", METRIC_NAMES)
 def test_costs_are_those_of_the_naive_twin(metric):
     points, centroids = blobs(40, 7, seed=1), blobs(5, 7, seed=2)
     found = [
-        [cluster_kernels.cost_of(points, i, centroids, c, METRICS[metric]) for c in range(len(centroids))]
+        [cluster_kernels.point_distance(points, i, centroids, c, METRICS[metric]) for c in range(len(centroids))]
         for i in range(len(points))
     ]
     np.testing.assert_allclose(found, naive.costs(points.astype(np.float64), centroids, metric), rtol=1e-5)
@@ -95,14 +95,14 @@ def test_the_pruned_search_finds_the_nearest_centroid(seed, metric, dimensions, 
     points, centroids = points.astype(np.float32), centroids.astype(np.float32)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(cluster, "NEIGHBOURS", neighbours)
-        found = prepare(centroids, metric, group)
+        found = prepare_search(centroids, metric, group)
     assert found.near.shape == (group * count, min(group - 1, neighbours))
     groups = rng.integers(0, count, n)
     old = groups * group + rng.integers(0, group, n)
     labels = np.where(rng.random(n) < 0.5, -1 - groups, old).astype(np.int32)
     before, costs = labels.copy(), np.full(n, -1, dtype=np.float32)
     start = n // 3
-    changed = cluster_kernels.assign(
+    changed = cluster_kernels.assign_points(
         points, start, n, group, *found[:3], found.absolute, labels, costs, NO_BOUNDS, NO_BOUNDS, NO_BOUNDS
     )
     assert changed == (labels != before).sum()
@@ -112,7 +112,7 @@ def test_the_pruned_search_finds_the_nearest_centroid(seed, metric, dimensions, 
     assert_nearest(points[some], labels[some], costs[some], centroids, group, groups[some], metric)
     others, still = np.full(n, -np.inf, dtype=np.float32), np.zeros(group * count, dtype=np.float32)
     labels = before.copy()
-    cluster_kernels.assign(points, 0, n, group, *found[:3], found.absolute, labels, costs, others, still, still)
+    cluster_kernels.assign_points(points, 0, n, group, *found[:3], found.absolute, labels, costs, others, still, still)
     assert_nearest(points, labels, costs, centroids, group, groups, metric)
     every = naive.costs(points.astype(np.float64), centroids, metric)
     for i in range(n):
@@ -124,16 +124,18 @@ def test_the_pruned_search_finds_the_nearest_centroid(seed, metric, dimensions, 
 def test_the_search_among_more_centroids_than_a_list_of_neighbours_has():
     points, centroids = blobs(300, 2, seed=3), blobs(600, 2, seed=4)
     assert len(centroids) > cluster.NEIGHBOURS + 1
-    found = prepare(centroids, "l2", threads=2)
+    found = prepare_search(centroids, "l2", threads=2)
     labels, costs = np.full(300, -1, dtype=np.int32), np.empty(300, dtype=np.float32)
-    cluster_kernels.assign(points, 0, 300, 600, *found[:3], False, labels, costs, NO_BOUNDS, NO_BOUNDS, NO_BOUNDS)
+    cluster_kernels.assign_points(
+        points, 0, 300, 600, *found[:3], False, labels, costs, NO_BOUNDS, NO_BOUNDS, NO_BOUNDS
+    )
     assert_nearest(points, labels, costs, centroids, 600, np.zeros(300, dtype=int), "l2")
 
 
 @pytest.mark.parametrize("metric", METRIC_NAMES)
 def test_neighbours_are_in_order_within_their_groups(metric):
     centroids = blobs(12, 4, seed=5)
-    found = prepare(centroids, metric, 4)
+    found = prepare_search(centroids, metric, 4)
     every = naive.costs(centroids.astype(np.float64), centroids, metric)
     for c in range(12):
         others = [o for o in range(c - c % 4, c - c % 4 + 4) if o != c]
@@ -286,7 +288,7 @@ def test_seeds_are_drawn_in_proportion_to_what_points_cost_at_those_before():
     for first in uniforms:
         for second in uniforms:
             centroids = np.empty((2, 1), dtype=np.float32)
-            cluster_kernels.seed(points, weights, np.array([first, second]), False, centroids, *room)
+            cluster_kernels.seed_centroids(points, weights, np.array([first, second]), False, centroids, *room)
             a, b = (points[:, 0].tolist().index(place) for place in centroids[:, 0])
             seen[a, b] += 1 / len(uniforms) ** 2
     cost = naive.costs(points, points, "l2") * weights
@@ -300,7 +302,9 @@ def test_the_costs_that_seeds_leave_are_right():
     for metric in METRIC_NAMES:
         centroids, limit = np.empty((15, 3), dtype=np.float32), np.empty(15, dtype=np.float32)
         labels, costs = np.empty(200, dtype=np.int32), np.empty(200, dtype=np.float32)
-        cluster_kernels.seed(points, np.ones(200), rng.random(15), METRICS[metric], centroids, limit, labels, costs)
+        cluster_kernels.seed_centroids(
+            points, np.ones(200), rng.random(15), METRICS[metric], centroids, limit, labels, costs
+        )
         assert_nearest(points, labels, costs, centroids, 15, np.zeros(200, dtype=int), metric)
 
 
@@ -382,7 +386,7 @@ def test_percentiles_cut_values_in_order_into_parts_of_equal_weight(data, share)
     values, weights = (np.array(column) for column in zip(*data, strict=True))
     different = np.unique(values)
     buckets = 1 + int(share * (len(different) - 1))
-    found = percentiles(values, weights, buckets)
+    found = percentile_buckets(values, weights, buckets)
 
     assert set(found.tolist()) == set(range(buckets))  # none is empty
     by_value = [set(found[values == value].tolist()) for value in different]
@@ -406,7 +410,7 @@ def test_percentiles_cut_values_in_order_into_parts_of_equal_weight(data, share)
 
 def test_equal_weights_make_equal_buckets():
     values = np.random.default_rng(1).permutation(1000)
-    found = percentiles(values, np.ones(1000), 10)
+    found = percentile_buckets(values, np.ones(1000), 10)
     assert np.bincount(found).tolist() == [100] * 10
     np.testing.assert_array_equal(found, values // 100)
 
@@ -422,4 +426,4 @@ def test_a_heavy_value_leaves_the_rest_to_the_others():
 @pytest.mark.parametrize("buckets", [0, -2, 4])
 def test_numbers_of_buckets_that_cannot_be(buckets):
     with pytest.raises(AbstractionError, match=f"{buckets} buckets need as many different values"):
-        percentiles(np.array([1, 1, 2, 3]), np.ones(4), buckets)
+        percentile_buckets(np.array([1, 1, 2, 3]), np.ones(4), buckets)

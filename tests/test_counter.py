@@ -177,7 +177,7 @@ def test_confidence_functions():
 def leduc(tmp_path_factory):
     """The abstract game without loss, a model of it, and the problem."""
     game, place = load_game("leduc"), tmp_path_factory.mktemp("cards") / "leduc"
-    cards = build(AbstractionSpec.from_name("lossless", Deal.of(game)), place)
+    cards = build(AbstractionSpec.from_name("lossless", Deal.from_game(game)), place)
     abstract = AbstractGame(game, cards)
     counts = np.random.default_rng(3).integers(0, 4, abstract.slots).astype(float)
     problem = AbstractProblem(abstract, (place,), SamplingOptions(linear=True))

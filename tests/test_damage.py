@@ -127,9 +127,9 @@ def test_buckets_that_there_are_not(run):
     with pytest.raises(AbstractionError, match=said):
         ExternalMCCFR(AbstractGame(load_game("leduc"), cards)).step(10)
     with pytest.raises(AbstractionError, match=said):
-        cards.rounds[1].rows(np.array([[0]]))
+        cards.rounds[1].look_up_boards(np.array([[0]]))
     with pytest.raises(AbstractionError, match=said):
-        cards.rounds[1].members(0)
+        cards.rounds[1].bucket_members(0)
     with pytest.raises(AbstractionError, match=said):
         CardAbstraction.load(run / "cards", check=True)
 
@@ -144,7 +144,7 @@ def test_codes_that_there_are_not(coded, tmp_path):
         with pytest.raises(AbstractionError, match=r"round-3/buckets\.npy is damaged"):
             this.look_up(boards, hands, found, known)
     with pytest.raises(AbstractionError, match=r"round-3/buckets\.npy is damaged"):
-        this.rows(boards)
+        this.look_up_boards(boards)
 
 
 @pytest.mark.parametrize(

@@ -12,12 +12,12 @@ from kilt.evaluate.defence import (
     KINDS,
     LEADS,
     _answer,
-    defence,
+    betting_sequences,
     gain_over_checking,
-    lines,
-    raised_by,
+    measure_defence,
+    position_after_raise,
 )
-from kilt.evaluate.sanity import bluffs, first_raises, report
+from kilt.evaluate.sanity import check_blueprint, check_bluffs, check_first_raises
 from kilt.games import load_game
 from kilt.games.subgame import pair_weight
 from kilt.play.agent import BASELINES, Observation, PublicPolicy
@@ -34,10 +34,10 @@ GAME = load_game("holdem.nolimit.2p.50bb")
 def test_folds_are_those_of_every_hand_one_by_one():
     """On one board, with an agent that mixes: weights and folds from the agent's answer to each observation."""
     agent = load_agent("house@none")
-    rows = {(row.line, row.bet): row for row in defence(GAME, agent, boards=1, seed=4)}
+    rows = {(row.line, row.bet): row for row in measure_defence(GAME, agent, boards=1, seed=4)}
     random = np.random.default_rng(4)
     board = tuple(random.choice(52, 5, replace=False).tolist())
-    spots = [spot for spot in lines(GAME) if spot.bet == "1x"]
+    spots = [spot for spot in betting_sequences(GAME) if spot.bet == "1x"]
     assert {spot.kind for spot in spots} == {*KINDS} and len(spots) >= 7
     for spot in [spots[1], spots[3], spots[-1]]:
         seat, seen = spot.after.actor, board[: GAME.rules.board_size(spot.after.round)]
@@ -46,7 +46,7 @@ def test_folds_are_those_of_every_hand_one_by_one():
         every = [hand for hand in GAME.holes.tolist() if not {*hand} & {*seen}]
         for hand in every if len(seen) < 3 else every[::1]:
             weight = 1.0
-            for before, action in GAME.positions.moves(spot.before):
+            for before, action in GAME.positions.moves_to(spot.before):
                 if before.actor == seat:
                     known = seen[: GAME.rules.board_size(before.round)]
                     shares = agent.probabilities(Observation(before, tuple(hand), known, 0))
@@ -60,14 +60,14 @@ def test_folds_are_those_of_every_hand_one_by_one():
 def test_break_even_and_profit():
     """Betting a pot breaks even against half of all folds; chips and pots are those of the positions."""
     for name, folds in (("always-fold", 1.0), ("always-call", 0.0)):
-        for row in defence(GAME, BASELINES[name], boards=2):
+        for row in measure_defence(GAME, BASELINES[name], boards=2):
             assert row.folds == folds and row.raises == 0
             assert row.profit == pytest.approx(1.0 if folds else -row.chips / row.pot)
             if row.bet == "1x" and row.kind != FIRST:
                 assert row.break_even == 0.5 and row.chips == row.pot
-    opened = raised_by(GAME.start(), 1.0)
-    assert max(opened.spent) == 300 and raised_by(opened, 0.0).history == "r300r500"
-    assert raised_by(GAME.replay("r300r5000"), 1.0) is None
+    opened = position_after_raise(GAME.start(), 1.0)
+    assert max(opened.spent) == 300 and position_after_raise(opened, 0.0).history == "r300r500"
+    assert position_after_raise(GAME.replay("r300r5000"), 1.0) is None
 
 
 class SolvedRiver:
@@ -104,7 +104,9 @@ def test_an_equilibrium_folds_more_than_half_but_loses_nothing_by_it():
     board, ranges = GAME.deck.cards("QsJh2h7d3c"), np.ones((2, 1326))
     start = GAME.replay("cc/cc/cc/")
     found = resolve(GAME, start, board, 0, ranges, method="unsafe", menu=actions_of("1x, a"), iterations=300)
-    spot = next(one for one in lines(GAME) if one.before.history == start.after("c").history and one.bet == "1x")
+    spot = next(
+        one for one in betting_sequences(GAME) if one.before.history == start.after("c").history and one.bet == "1x"
+    )
     solved, free = SolvedRiver(found), free_hands(GAME, board)
     weight = free * solved.policy(start, board).probability("c")
     row = _answer(GAME, solved, spot, [board], [weight])
@@ -119,17 +121,17 @@ def test_an_equilibrium_folds_more_than_half_but_loses_nothing_by_it():
 
 
 def test_no_rows_without_bet_sizes():
-    assert defence(load_game("holdem.limit.2p"), BASELINES["always-call"], boards=1) == []
+    assert measure_defence(load_game("holdem.limit.2p"), BASELINES["always-call"], boards=1) == []
 
 
 def test_rules_that_fold_too_much_are_found():
     """The shipped strategy after a rule of [Brown15]: bluffs profit wherever the river was checked down."""
     blueprint = Blueprint.load("house")
-    played, raw = (report(blueprint, deals=200, rule=rule_named(rule)) for rule in ("new-0.2", "none"))
+    played, raw = (check_blueprint(blueprint, deals=200, rule=rule_named(rule)) for rule in ("new-0.2", "none"))
     names = {f"profit of betting any two cards, {LEADS}", f"gain of betting over checking, {CHECKED}"}
     assert {finding.name for finding in played.off} >= names
     assert not names & {finding.name for finding in raw.off}
     by_line = [{row.line: row.profit for row in one.defence if row.bet == "1x"} for one in (played, raw)]
     assert all(by_line[0][line] > by_line[1][line] for line in by_line[0] if line.startswith("river"))
     assert played.data()["defence"][0].keys() >= {"line", "bet", "folds", "break_even", "profit"}
-    assert list(bluffs(())) == [] and list(first_raises(load_agent("house"), ())) == []
+    assert list(check_bluffs(())) == [] and list(check_first_raises(load_agent("house"), ())) == []

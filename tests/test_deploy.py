@@ -85,7 +85,7 @@ def test_numbers_of_blades_and_cores(kinds, pods):
     )
     assert f"--num-cpus {said.solver.threads} " in blade["args"][0]
     assert blade["resources"]["requests"]["cpu"] == str(said.solver.threads)
-    deal = Deal.of(load_game(said.game))
+    deal = Deal.from_game(load_game(said.game))
     plan = AbstractionSpec.from_name(said.cards[0], deal).plan
     assert head_rounds(plan, deal) == 1 and plan.public[0].classes >= blades
 

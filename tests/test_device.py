@@ -261,7 +261,9 @@ def test_flops_on_the_device(shape, tmp_path):
             part = flop_tree(game.tree, flop)
             there = device.prepare(part, walks.layouts(part))
             for seat in (0, 1):
-                np.testing.assert_allclose(device.values(there, seat), walks.part(flop, seat), atol=1e-9)
+                np.testing.assert_allclose(
+                    device.values(there, seat), walks.best_response_values(flop, seat), atol=1e-9
+                )
 
 
 def test_a_table_on_the_device(tmp_path, monkeypatch):
@@ -283,7 +285,7 @@ def test_a_table_on_the_device(tmp_path, monkeypatch):
 def test_joint_tables_on_the_device(tmp_path):
     """CFR with and without a restriction, values and best responses are those of the CPU."""
     game = load_game("leduc")
-    cards = build(AbstractionSpec.from_name("lossless", Deal.of(game)), tmp_path / "cards")
+    cards = build(AbstractionSpec.from_name("lossless", Deal.from_game(game)), tmp_path / "cards")
     abstract, joint = AbstractGame(game, cards), joint_tables(cards, keep=False)
     host, there = JointGame(abstract, joint), joint_device.DeviceJointGame(abstract, joint)
     fixed = host.probabilities(np.random.default_rng(1).random(abstract.slots))
@@ -303,7 +305,7 @@ def test_cfr_br_on_the_device(tmp_path, monkeypatch):
     path = tmp_path / "small.game"
     path.write_text(SHORT)
     game = VectorGame(load_game(str(path)), by_board=False)
-    cards = build(AbstractionSpec.from_name("IR-PHS-PHS 3-3-3", Deal.of(game.game)), tmp_path / "cards")
+    cards = build(AbstractionSpec.from_name("IR-PHS-PHS 3-3-3", Deal.from_game(game.game)), tmp_path / "cards")
     monkeypatch.setattr(drawn_device, "DTYPE", np.float64)
     monkeypatch.setattr(drawn_device, "PREPARING", 1)
     for trunk, written in ((1, 1 << 32), (2, 20_000)):

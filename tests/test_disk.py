@@ -23,13 +23,13 @@ from kilt.abstraction.features import Deal
 from kilt.abstraction.pipeline import build
 from kilt.abstraction.plan import CANONICAL, BucketStep, Plan, RoundPlan
 from kilt.cards.deck import FULL
-from kilt.cards.equity import hand_list, room_to_rank
+from kilt.cards.equity import hand_list, ranking_workspace
 from kilt.cards.hands import hand_tables
 from kilt.config import EngineConfig
 from kilt.engines import EngineError, LocalEngine, WorkerLost
 from kilt.errors import GameError, PlayError, RunError
 from kilt.evaluate.evaluator import evaluator_for
-from kilt.evaluate.tree_sanity import tree_report
+from kilt.evaluate.tree_sanity import check_tree_strategy
 from kilt.evaluation import play_match
 from kilt.games.game import CHANCE
 from kilt.games.gamedef import GameDef
@@ -39,7 +39,7 @@ from kilt.play.strategy_agent import StrategyAgent
 from kilt.play.tree_agent import TreeAgent
 from kilt.players.agents import load_agent
 from kilt.players.profile import StrategyRef
-from kilt.players.reports import reports_of
+from kilt.players.reports import sanity_reports
 from kilt.runs import folder
 from kilt.runs.budget import Budget
 from kilt.runs.build import build as build_run
@@ -114,7 +114,7 @@ def of_buckets(problem: AbstractProblem, **more) -> Cfr:
 @cache
 def no_strengths() -> tuple:
     """What `PartRows` has at its end, where hands have no strengths."""
-    return False, hand_list(), hand_tables(7), room_to_rank(FULL, 2, 5)
+    return False, hand_list(), hand_tables(7), ranking_workspace(FULL, 2, 5)
 
 
 @settings(max_examples=50)
@@ -175,7 +175,7 @@ def seen_cards(tmp_path_factory):
     """Buckets of three rounds that flops 0, 3, 6, 1, 4, 7 and 2, 5, 8 share, each set its own; and of all flops."""
     game, place = Holdem(GameDef.parse(THREE_ROUNDS)), tmp_path_factory.mktemp("cards")
     plan = Plan((RoundPlan(True, (BucketStep(CANONICAL),)),) * 3)
-    fine = build(AbstractionSpec("fine", Deal.of(game), plan), place / "fine")
+    fine = build(AbstractionSpec("fine", Deal.from_game(game), plan), place / "fine")
     shared = []
     for sets in (3, 1):
         rounds = [fine.rounds[0]]
@@ -416,7 +416,7 @@ def test_runs_on_disk(tmp_path, monkeypatch):
         places = (f"{tmp_path / place}{rule}" for place in ("whole", "memory", "exported"))
         won = {play_match(place, "always-call", 12).results.sum() for place in places}
         assert len(won) == 1  # all of them play the same strategy
-    checked, same = (reports_of(tmp_path / name, 800) for name in ("whole", "memory"))
+    checked, same = (sanity_reports(tmp_path / name, 800) for name in ("whole", "memory"))
     assert checked == same
     rules = [StrategyRef.of_run(Path(f"{tmp_path / name}@new-0.2-after-first")).load() for name in ("whole", "memory")]
     on_disk, in_one = (evaluator.exploitability(played) for evaluator, played, _ in rules)
@@ -446,7 +446,7 @@ def test_sanity_of_a_tree():
     positions = {position.history: position for _, _, position in game.decisions()}
     for rule in ("none", "new-0.2-after-first"):
         agent = ProcessedAgent(rule, plain, holdem, rule_named(rule))
-        found = {finding.name: finding.figures for finding in tree_report(agent, holdem, 3, seed=1).findings}
+        found = {finding.name: finding.figures for finding in check_tree_strategy(agent, holdem, 3, seed=1).findings}
         random = np.random.default_rng(1)
         boards = [random.permutation(6)[:1].tolist() for _ in range(3)]
         kings, folds, faced, actions = np.zeros(2), 0.0, 0.0, Counter()
@@ -460,7 +460,7 @@ def test_sanity_of_a_tree():
                     below += [(position.after("/"), reach)] if position.actor == CHANCE else []
                     continue
                 policy, hand = known(position.history, position.round, board), hands[position.actor]
-                acted = any(before.actor == position.actor for before, _ in holdem.positions.moves(position))
+                acted = any(before.actor == position.actor for before, _ in holdem.positions.moves_to(position))
                 row = policy.table[:, policy.column[hand]]
                 row = apply(agent.rule, policy.actions, row, first=not acted)
                 for action, share in zip(policy.actions, row, strict=True):

@@ -15,7 +15,7 @@ import pytest
 import naive
 from kilt.abstraction import abstract_game as abstract_module
 from kilt.abstraction.abstract_game import AbstractGame, AbstractSize
-from kilt.abstraction.abstract_game_kernels import copy_pieces
+from kilt.abstraction.abstract_game_kernels import copy_ranges
 from kilt.abstraction.actions import actions_of
 from kilt.abstraction.buckets import AbstractionSpec as Cards
 from kilt.abstraction.buckets import AsymmetricAbstraction
@@ -28,7 +28,7 @@ from kilt.engines import EngineError, LocalEngine
 from kilt.errors import AbstractionError, RunError
 from kilt.evaluate import evaluator as evaluator_module
 from kilt.evaluate.evaluator import evaluator_for
-from kilt.evaluate.head_to_head import won_in_part
+from kilt.evaluate.head_to_head import winnings_in_part
 from kilt.runs import folder as folder_module
 from kilt.runs.budget import Budget
 from kilt.runs.folder import RunFolder, RunIdentity, checkpoint_size
@@ -59,7 +59,7 @@ def folder(tmp_path_factory):
 
 def abstract_game(folder, game, classes=2, plan="IR-PHS-PHS 4-2-2", actions=None, **more):
     """An abstract game whose boards have classes, and where its cards are."""
-    deal = Deal.of(game)
+    deal = Deal.from_game(game)
     codes, base, inner = (more.pop(name, default) for name, default in (("codes", 0), ("base", ""), ("inner", ())))
     public = [PublicPlan(r, number, codes=codes, base=base) for r, number in enumerate((classes, *inner), start=2)]
     rounds = [replace(this, recall=False) for this in plan_named(plan, deal.board_cards).rounds]
@@ -96,8 +96,11 @@ def test_parts_of_an_abstract_game(small):
     for part in (partition.head, *map(partition.part, range(2))):
         nodes = part.betting.nodes
         for node in np.flatnonzero(nodes.actor >= 0):
-            whole[part.places(node)] += 1
-            assert part.places(node).stop - part.places(node).start == part.first[node + 1] - part.first[node]
+            whole[part.slice_in_game(node)] += 1
+            assert (
+                part.slice_in_game(node).stop - part.slice_in_game(node).start
+                == part.first[node + 1] - part.first[node]
+            )
     assert np.all(whole == 1)
     ExternalMCCFR(abstract, 1).step(10)
 
@@ -124,12 +127,12 @@ def spread(part, table, values):
     """Write [slot of the whole game] values to where a part keeps them."""
     for node in np.flatnonzero(part.betting.nodes.actor >= 0).tolist():
         mine = slice(int(part.first[node]), int(part.first[node + 1]))
-        table[mine] = values[part.places(node)]
+        table[mine] = values[part.slice_in_game(node)]
 
 
 def gathered(part, table, whole):
     for node in np.flatnonzero(part.betting.nodes.actor >= 0).tolist():
-        whole[part.places(node)] += table[int(part.first[node]) : int(part.first[node + 1])]
+        whole[part.slice_in_game(node)] += table[int(part.first[node]) : int(part.first[node + 1])]
 
 
 @pytest.fixture(scope="module")
@@ -215,7 +218,7 @@ def test_expected_update(small, known, drawn, equities):
     np.testing.assert_allclose(found[1], counts, atol=1e-6)
     partition = partition_of(small)
     for part in (partition.head, partition.part(0), partition.part(1)):
-        mine = [gains[part.places(node)] for node in np.flatnonzero(part.betting.nodes.actor >= 0)]
+        mine = [gains[part.slice_in_game(node)] for node in np.flatnonzero(part.betting.nodes.actor >= 0)]
         assert np.count_nonzero(np.abs(np.concatenate(mine)) > 0.01) > 10
 
 
@@ -257,7 +260,7 @@ def test_the_weight_in_the_children_matters(small, known):
     regret, (gains, _) = known
     off = np.abs(expected_update(small, regret, weighted=False)[0] - gains)
     head = partition_of(small).head
-    trunk = np.concatenate([off[head.places(node)] for node in np.flatnonzero(head.betting.nodes.actor >= 0)])
+    trunk = np.concatenate([off[head.slice_in_game(node)] for node in np.flatnonzero(head.betting.nodes.actor >= 0)])
     assert off.max() > 0.01 > 2e-5 > trunk.max()
 
 
@@ -489,7 +492,7 @@ def test_expected_update_of_several_levels(deep, deep_known, depth, drawn):
     partition = deep_game(deep, depth, 16).open()
     for path in partition.paths:
         part = partition.part(*path)
-        mine = [gains[part.places(node)] for node in np.flatnonzero(part.betting.nodes.actor >= 0)]
+        mine = [gains[part.slice_in_game(node)] for node in np.flatnonzero(part.betting.nodes.actor >= 0)]
         assert np.count_nonzero(np.abs(np.concatenate(mine)) > 0.01) >= 3
 
 
@@ -513,7 +516,9 @@ def test_runs_of_several_levels_are_equal_in_expectation(deep, deep_known, depth
     tables += [own.regrets for level in solver.levels for worker in level for own in worker._object.own]
     here = [places(one.slots, 2)[0] for one in tables]
     there = [
-        np.concatenate([np.r_[one.slots.places(node)] for node in np.flatnonzero(one.slots.betting.nodes.actor >= 0)])
+        np.concatenate(
+            [np.r_[one.slots.slice_in_game(node)] for node in np.flatnonzero(one.slots.betting.nodes.actor >= 0)]
+        )
         for one in tables
     ]
     for one, mine, whole in zip(tables, here, there, strict=True):
@@ -581,7 +586,7 @@ def test_runs_of_three_levels(deep, boards, tmp_path, monkeypatch):
             solver.step(320)
         found.append(solver.average())
         if below == [2, 2]:
-            assert evaluator.measure(solver).others == evaluator.others(found[-1])
+            assert evaluator.measure(solver).others == evaluator.opponent_win_rates(found[-1])
             evaluator.problem.save(tmp_path / "strategy", solver)
             assert np.array_equal(evaluator.problem.load(tmp_path / "strategy")[0], found[-1])
         solver.close()
@@ -750,9 +755,9 @@ def test_buckets_of_another_class_are_found(lossless):
     rounds = len(part.numbers[1])
     buckets = np.zeros((3, rounds, 2), dtype=np.uint32)
     buckets[2, -1, 1] = part.numbers[1][-1]
-    part.require_own(buckets, np.array([True, True, False]))  # the last is not walked
+    part.require_own_buckets(buckets, np.array([True, True, False]))  # the last is not walked
     with pytest.raises(AbstractionError, match=rf"round-{rounds}/buckets\.npy is damaged"):
-        part.require_own(buckets, np.array([True, False, True]))
+        part.require_own_buckets(buckets, np.array([True, False, True]))
 
 
 def filled(empty, byte, *args, **kwargs):
@@ -771,7 +776,7 @@ def test_pieces_of_tables():
     source = rng.integers(0, 256, size.sum()).astype(np.uint8)
     found, wanted = np.zeros((2, size.sum() + gaps[-1]), dtype=np.uint8)
     order = rng.permutation(40)
-    copy_pieces(source, begin[order], found, (begin + gaps)[order], size[order])
+    copy_ranges(source, begin[order], found, (begin + gaps)[order], size[order])
     naive.copy_pieces(source, begin, wanted, begin + gaps, size)
     assert np.array_equal(found, wanted) and wanted.any()
 
@@ -794,7 +799,7 @@ def test_a_strategy_in_parts_is_measured_and_written_in_parts(small, tmp_path, m
     whole = solver.average()
     assert len({*whole.tolist()}) > 50
     monkeypatch.setattr(DistributedMCCFR, "_strategy", None)
-    assert evaluator.measure(solver).others == evaluator.others(whole)
+    assert evaluator.measure(solver).others == evaluator.opponent_win_rates(whole)
     problem.save(tmp_path / "strategy", solver, algorithm="external in parts")
     monkeypatch.undo()
     problem.save(tmp_path / "at once", whole, algorithm="external in parts")
@@ -847,7 +852,7 @@ def as_head(head):
 def as_blade(child, batch, trunk, folder):
     child.work(batch)
     child.save(folder / "parts")
-    child.map_average(partial(won_in_part, 64), trunk)
+    child.map_average(partial(winnings_in_part, 64), trunk)
     child.write(folder / "shares", np.uint16)
 
 

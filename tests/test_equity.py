@@ -13,15 +13,15 @@ from kilt.cards import equity_kernels as kernels
 from kilt.cards.deck import FULL, Deck
 from kilt.cards.edges import edge, edges, pair_edges
 from kilt.cards.equity import (
-    board_rows,
     distribution,
-    duel,
+    hand_equity,
     hand_list,
     hand_strength,
-    histogram,
     mean_strength,
     rank_hands,
-    room_to_rank,
+    ranking_workspace,
+    strength_histogram,
+    strengths_on_boards,
 )
 from kilt.cards.hands import hand_tables
 from kilt.cards.isomorphism import Isomorphism
@@ -61,7 +61,7 @@ def test_preflop_strength(preflop, hand, mean, square):
 @pytest.mark.slow
 def test_earth_movers_distances_before_the_flop(preflop):
     """[Johanson16 figure 5.2]: in one dimension, the area between the cumulative histograms; unit: one bin."""
-    below = histogram(preflop, 50).cumsum(axis=-1)
+    below = strength_histogram(preflop, 50).cumsum(axis=-1)
     found = [
         round(float(np.abs(below[row(a)] - below[row(b)]).sum()), 5) for i, a in enumerate(FOUR) for b in FOUR[i + 1 :]
     ]
@@ -71,7 +71,7 @@ def test_earth_movers_distances_before_the_flop(preflop):
 @pytest.mark.slow
 def test_earth_movers_distance_of_the_worst_and_the_best_hand(preflop):
     """[Schmid15 figure 2]; the history-aware distance of these hands, once both flopped the nuts, is half of it."""
-    below = histogram(preflop, 100).cumsum(axis=-1)
+    below = strength_histogram(preflop, 100).cumsum(axis=-1)
     distance = float(np.abs(below[row("5c2h")] - below[row("AsAh")]).sum())
     assert round(distance, 5) == 50.85428
     assert round(distance / 2, 3) == 25.427
@@ -82,7 +82,7 @@ def test_there_are_1950_distinct_river_strengths():
     boards = Isomorphism((5,))
     seen = np.zeros(1981, dtype=bool)
     for some in np.array_split(np.arange(boards.size), 32):
-        rows = board_rows(boards.unindex(some).astype(np.int64))
+        rows = strengths_on_boards(boards.unindex(some).astype(np.int64))
         seen |= np.bincount(rows.ravel() + 1, minlength=1982)[1:] > 0
     assert seen.sum() == 1950
 
@@ -151,7 +151,7 @@ def test_distribution_agrees_with_the_mean():
     board = FULL.cards("Ah7d2c5s")
     counts = distribution(board)
     np.testing.assert_allclose(mean_strength(counts), hand_strength(board), atol=1e-12)
-    shares = histogram(counts, 50)
+    shares = strength_histogram(counts, 50)
     live = counts.sum(axis=1) > 0
     np.testing.assert_allclose(shares[live].sum(axis=1), 1)
     assert np.isnan(shares[~live]).all()
@@ -166,7 +166,7 @@ def test_strength_of_one_card_hands():
 
 def test_aces_against_kings():
     """A figure that is in every book: 82.36% wins, 0.54% ties."""
-    result = duel(FULL.cards("AsAh"), FULL.cards("KsKh"))
+    result = hand_equity(FULL.cards("AsAh"), FULL.cards("KsKh"))
     assert (round(100 * result.win, 2), round(100 * result.tie, 2)) == (82.36, 0.54)
 
 
@@ -180,7 +180,7 @@ def test_duels_are_those_of_phevaluator():
         for new in combinations(rest, 5 - known):
             a, b = (evaluate_cards(*hand, *board, *new) for hand in (mine, theirs))  # lower is better
             outcomes[0 if a < b else 1 if a == b else 2] += 1
-        np.testing.assert_allclose(duel(mine, theirs, board), np.array(outcomes) / sum(outcomes))
+        np.testing.assert_allclose(hand_equity(mine, theirs, board), np.array(outcomes) / sum(outcomes))
 
 
 def test_duel_against_a_range_is_that_of_the_naive_twin():
@@ -190,8 +190,10 @@ def test_duel_against_a_range_is_that_of_the_naive_twin():
         (tuple(h), w) for h, w in zip(FULL.holes().tolist(), weights, strict=True) if w and not set(h) & set(board)
     ]
     sums = naive.equity(hand, opponents, board, FULL)
-    np.testing.assert_allclose(duel(hand, weights, board), np.array(sums) / sum(sums))
-    assert duel(hand, weights, board).equity == pytest.approx(hand_strength(board, weights)[FULL.hole_index(hand)])
+    np.testing.assert_allclose(hand_equity(hand, weights, board), np.array(sums) / sum(sums))
+    assert hand_equity(hand, weights, board).equity == pytest.approx(
+        hand_strength(board, weights)[FULL.hole_index(hand)]
+    )
 
 
 def test_bad_input():
@@ -200,12 +202,12 @@ def test_bad_input():
     with pytest.raises(CardError, match="at most 5"):
         hand_strength([0, 1, 2, 3, 4, 5])
     with pytest.raises(CardError, match="no hand left"):
-        duel(FULL.cards("AsAh"), FULL.range("AsAd"))
+        hand_equity(FULL.cards("AsAh"), FULL.range("AsAd"))
     for hand in ("As", "AsAhAd"):
         with pytest.raises(CardError, match="two different cards"):
-            duel(FULL.cards(hand), FULL.cards("KsKh"))
+            hand_equity(FULL.cards(hand), FULL.cards("KsKh"))
     with pytest.raises(CardError, match="two different cards"):
-        duel(FULL.cards("AsAh"), (5, 5))
+        hand_equity(FULL.cards("AsAh"), (5, 5))
     with pytest.raises(CardError, match="0 to 51"):
         hand_strength([60, 60])
     with pytest.raises(CardError, match="7 are needed"):
@@ -213,10 +215,10 @@ def test_bad_input():
     with pytest.raises(CardError, match="3 weights"):
         hand_strength([0, 1, 2], np.ones(3))
     with pytest.raises(CardError, match="twice"):
-        duel(FULL.cards("AsAh"), FULL.cards("KsKh"), FULL.cards("As2c3d"))
+        hand_equity(FULL.cards("AsAh"), FULL.cards("KsKh"), FULL.cards("As2c3d"))
     for board in ("2c", "2c3d", "2c3d4c5d6c7d"):
         with pytest.raises(CardError, match="a board of hold'em has 0, 3, 4 or 5"):
-            duel(FULL.cards("AsAh"), FULL.cards("KsKh"), FULL.cards(board))
+            hand_equity(FULL.cards("AsAh"), FULL.cards("KsKh"), FULL.cards(board))
 
 
 SIDES = (
@@ -231,7 +233,7 @@ SIDES = (
 def test_several_showdowns_at_once(dtype):
     """`LANES` reaches side by side give what each gives alone."""
     rng, hands = np.random.default_rng(4), hand_list(FULL, 2)
-    tables, ranking = hand_tables(7, FULL), room_to_rank(FULL, 2, 5)
+    tables, ranking = hand_tables(7, FULL), ranking_workspace(FULL, 2, 5)
     for _ in range(5):
         board = rng.permutation(52)[:5].astype(np.int64)
         groups = kernels.rank_board(board, hands, tables, ranking)
@@ -239,12 +241,12 @@ def test_several_showdowns_at_once(dtype):
         reach = rng.random((LANES, 1326)).astype(dtype)
         side_by_side = np.ascontiguousarray(reach[:, live].T).reshape(-1)
         result, whole = np.zeros((2, LANES * len(live)), dtype)
-        kernels.showdowns(ranking, groups, side_by_side, np.zeros(LANES * 52, dtype), result, whole)
+        kernels.showdown_values_of_ranges(ranking, groups, side_by_side, np.zeros(LANES * 52, dtype), result, whole)
         value, met = np.empty((2, 1326))
         for lane in range(LANES):
             alone = reach[lane].astype(np.float64)
-            kernels.showdown(ranking, groups, alone, value)
-            kernels.compatible(live, hands.cards, alone, ranking.by_card, met)
+            kernels.showdown_values(ranking, groups, alone, value)
+            kernels.compatible_weights(live, hands.cards, alone, ranking.by_card, met)
             close = {"atol": 1e-9 if dtype == np.float64 else 0.01}
             np.testing.assert_allclose((result - whole)[lane::LANES], value[live], **close)
             np.testing.assert_allclose(whole[lane::LANES], met[live], **close)
@@ -253,7 +255,7 @@ def test_several_showdowns_at_once(dtype):
 def test_showdowns_between_ranges():
     """Players who may hold other hands: what hands win and tie with is that of all hands whose reach is 0 elsewhere."""
     rng, hands = np.random.default_rng(46), hand_list(FULL, 2)
-    tables, ranking = hand_tables(7, FULL), room_to_rank(FULL, 2, 5)
+    tables, ranking = hand_tables(7, FULL), ranking_workspace(FULL, 2, 5)
     sides = kernels.PlayerRankings(
         *(np.empty((*shape, 1326), kind) for shape, kind in SIDES), np.empty(1326, np.uint16)
     )
@@ -267,13 +269,13 @@ def test_showdowns_between_ranges():
         reach = np.where(held[1], rng.random((LANES, 1326)), 0.0)
         lanes = np.append(reach[:, other], np.zeros((LANES, 1)), axis=1).T.ravel()
         result, whole, tied = np.zeros((3, LANES * mine))
-        kernels.showdowns_between(sides, groups, False, lanes, np.zeros(LANES * 52), result, whole)
+        kernels.showdown_values_by_player(sides, groups, False, lanes, np.zeros(LANES * 52), result, whole)
         kernels.ties_between(sides, groups, False, lanes, np.zeros(LANES * 52), tied)
         value, met = np.empty((2, 1326))
         free, alike = hands.bits[own][:, None] & hands.bits == 0, ranking.strength[own][:, None] == ranking.strength
         for lane in range(LANES):
-            kernels.showdown(ranking, groups, reach[lane], value)
-            kernels.compatible(live, hands.cards, reach[lane], ranking.by_card, met)
+            kernels.showdown_values(ranking, groups, reach[lane], value)
+            kernels.compatible_weights(live, hands.cards, reach[lane], ranking.by_card, met)
             np.testing.assert_allclose((result - whole)[lane::LANES], value[own], atol=1e-9)
             np.testing.assert_allclose(whole[lane::LANES], met[own], atol=1e-9)
             np.testing.assert_allclose(tied[lane::LANES], (free & alike) @ reach[lane], atol=1e-9)

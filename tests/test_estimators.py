@@ -17,7 +17,7 @@ from kilt.errors import PlayError
 from kilt.evaluate import aivat, log_estimates, matchup
 from kilt.evaluate import values as hand_ends
 from kilt.evaluate.aivat import BlueprintValues, EnumeratedValues
-from kilt.evaluate.deserved import deserved
+from kilt.evaluate.deserved import deserved_winnings
 from kilt.evaluate.divat import baseline_values
 from kilt.evaluate.estimators import (
     AIVAT,
@@ -29,11 +29,11 @@ from kilt.evaluate.estimators import (
 )
 from kilt.evaluate.log_estimates import LogCase, LogEvaluator, estimate_by_name, estimate_from_log
 from kilt.evaluate.matchup import evaluate_matchup
-from kilt.evaluate.stats import estimate, played_hands, played_rate, win_rate
+from kilt.evaluate.stats import estimate_mean, played_hands, played_rate, win_rate
 from kilt.evaluate.values import LoggedHands, baseline_luck
 from kilt.games import load_game
 from kilt.games.game import TERMINAL
-from kilt.play.acpc import log_line
+from kilt.play.acpc import format_log_line
 from kilt.play.agent import BASELINES, PublicPolicy, draw_action
 from kilt.play.blueprint import BlueprintAgent
 from kilt.play.dealer import Cards, Dealer
@@ -169,7 +169,7 @@ def test_means_over_many_boards_are_drawn(monkeypatch):
 
 
 def hand_of(game, history, holes, board=()):
-    return Dealer(game).ended(0, game.replay(history), Cards(holes, board), NAMES)
+    return Dealer(game).finish_hand(0, game.replay(history), Cards(holes, board), NAMES)
 
 
 def values_of(hand, seat, played, judged, estimators=ROWS, *, game=LEDUC, **options):
@@ -233,7 +233,7 @@ def test_what_is_missing_without_support_is_told():
         for hand, chance in ends(game, (judged, OTHER))
         if all(
             played.policy(before, ()).probability(action)[hand.cards.holes[0][0]] > 0
-            for before, action in game.positions.moves(hand.position)
+            for before, action in game.positions.moves_to(hand.position)
             if before.actor == 0
         )
     )
@@ -300,7 +300,7 @@ def log_file(tmp_path_factory):
     """A match of probe and random in Leduc, with lines that are cut off, of another game, and of strangers."""
     path, lines = tmp_path_factory.mktemp("logs") / "match.log", []
     players = BASELINES["probe"], BASELINES["random"]
-    play_match(LEDUC, players, 400, sink=lambda hand: lines.append(log_line(hand)))
+    play_match(LEDUC, players, 400, sink=lambda hand: lines.append(format_log_line(hand)))
     more = ["STATE:7:rc/r", "STATE:8:f:8dJd|Td4d:50|-50:probe|random", lines[3].replace("probe", "Cid")]
     path.write_text("\n".join(["# a match", *lines, *more, "SCORE:0|0:probe|random"]))
     return path
@@ -399,7 +399,7 @@ def test_no_luck_is_left_where_values_of_states_are_true_and_both_strategies_kno
 @pytest.fixture(scope="module")
 def blueprint(tmp_path_factory):
     """A solved abstraction of Leduc in which suits do not count."""
-    deal = Deal.of(LEDUC)
+    deal = Deal.from_game(LEDUC)
     place = tmp_path_factory.mktemp("cards") / "cards"
     cards = build(AbstractionSpec.from_name("IR-PHS-PHS 3-3", deal), place)
     abstract = AbstractGame(LEDUC, cards)
@@ -414,7 +414,7 @@ def test_values_from_a_blueprint(blueprint, tmp_path, monkeypatch):
     states = BlueprintValues(blueprint, groups=3, deals=4096)
     slow = EnumeratedValues(LEDUC, states.value)
     for seat in (0, 1):
-        assert states.start(seat) == pytest.approx(slow.start(seat), abs=1e-6)
+        assert states.value_at_start(seat) == pytest.approx(slow.value_at_start(seat), abs=1e-6)
         for history in ("cc", "rc", "crrc"):
             found, exact = (each.values_after_deal(LEDUC.replay(history), (), seat, (4,)) for each in (states, slow))
             assert np.delete(found, 4) == pytest.approx(np.delete(exact, 4), abs=1e-5)
@@ -434,7 +434,7 @@ def test_logs_are_judged_by_aivat(blueprint, tmp_path, monkeypatch):
     blueprint.save(tmp_path / "run" / "strategy", Path(blueprint.figures["cards"]))
     agent, path = BlueprintAgent("me", blueprint), tmp_path / "match.log"
     lines = []
-    play_match(LEDUC, (agent, BASELINES["probe"]), 200, sink=lambda hand: lines.append(log_line(hand)))
+    play_match(LEDUC, (agent, BASELINES["probe"]), 200, sink=lambda hand: lines.append(format_log_line(hand)))
     path.write_text("\n".join(lines))
     where = ["evaluate", "log", path, "--player", tmp_path / "run", "--name", "me"]
     alone = answer(*where)
@@ -446,7 +446,7 @@ def test_logs_are_judged_by_aivat(blueprint, tmp_path, monkeypatch):
 
     hands = []  # what somebody deserves who plays as always-call does
     play_match(LEDUC, (BASELINES["always-call"], agent), 200, duplicate=False, sink=hands.append)
-    said = deserved(LEDUC, hands, agent)
+    said = deserved_winnings(LEDUC, hands, agent)
     assert [row.estimator.name for row in said.rows] == ["basic", "all-cards+early-folds+bc-divat", "all-cards+aivat"]
     assert said.rows[0].won.mean == pytest.approx(np.mean([1000 * hand.payoffs[hand.number % 2] for hand in hands]))
     assert said.rows[2].won.margin < min(row.won.margin for row in said.rows[:2])
@@ -494,7 +494,7 @@ def test_intervals_of_short_matches_hold_the_value(blueprint, way):
     truth = 500 * sum(value(LEDUC, seat, agent, other) for seat in (0, 1))
     match = evaluate_matchup(LEDUC, (agent, other), 200 * 100, seed=1, way=way)
     assert abs(win_rate(match).mean - truth) <= 1.5 * win_rate(match).margin
-    found = [estimate(1000 * part) for part in match.results.reshape(200, 50)]
+    found = [estimate_mean(1000 * part) for part in match.results.reshape(200, 50)]
     assert 0.90 <= np.mean([abs(each.mean - truth) <= each.margin for each in found]) <= 0.99
 
 

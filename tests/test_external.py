@@ -22,7 +22,7 @@ from kilt.evaluate.head_to_head import OPPONENTS, FixedOpponents
 from kilt.games import load_game
 from kilt.games.gamedef import GameDef
 from kilt.games.holdem import Holdem
-from kilt.games.tilt import tilted
+from kilt.games.tilt import tilt_game
 from kilt.solve import external
 from kilt.solve import external_kernels as kernels
 from kilt.solve.abstract import BucketedGame
@@ -63,7 +63,7 @@ def folder(tmp_path_factory):
 
 def cards_of(folder, game, plan="lossless"):
     """A card abstraction, built once for equal cards."""
-    deal = Deal.of(game)
+    deal = Deal.from_game(game)
     identity = AbstractionSpec("cards", deal, plan_named(plan, deal.board_cards))
     return build(identity, folder / identity.fingerprint)
 
@@ -329,11 +329,11 @@ def test_buckets_of_deals(folder, name):
     kernels.deal_cards(np.uint64(2), 0, SHORT.deck.size, cards)
     showdown_winners(cards, 2, hand_tables(6, SHORT.deck), hands, outcome)
     found = np.empty((500, 4, 2), dtype=np.uint32)
-    for r, (this, size) in enumerate(zip(built.rounds, SHORT.sizes, strict=True)):
+    for r, (this, size) in enumerate(zip(built.rounds, SHORT.board_sizes, strict=True)):
         this.look_up(cards[:, 4 : 4 + size], hands, found[:, r])
         for deal in range(500):
             board = cards[deal, 4 : 4 + size].tolist()
-            expected = this.row(board)[hands[deal]].tolist()
+            expected = this.look_up_board(board)[hands[deal]].tolist()
             assert found[deal, r].tolist() == expected
             assert expected[1] == built.bucket(cards[deal, 2:4].tolist(), board)
         assert len(np.unique(found[:, r])) > 0.8 * min(this.buckets, 100)
@@ -446,7 +446,7 @@ def test_what_cannot_be():
             SamplingOptions(prune=prune)
     game = load_game("leduc")
     with pytest.raises(RunError, match="tilted payoffs weight differently: use only one of the two"):
-        require_options(SamplingOptions(equities=True), tilted(game, (7.0, 0.0, 0.0, 7.0)))
+        require_options(SamplingOptions(equities=True), tilt_game(game, (7.0, 0.0, 0.0, 7.0)))
 
 
 # ── problems ──
@@ -520,7 +520,7 @@ def test_too_slow_to_be_walked(problem):
     evaluator = evaluator_for(problem, patience=0.0)
     assert not evaluator.exact and np.isnan(evaluator.expected_value(problem.uniform()))
     assert np.isnan(evaluator.response_values(problem.uniform())).all()
-    others = evaluator.others(problem.uniform())
+    others = evaluator.opponent_win_rates(problem.uniform())
     assert list(others) == list(OPPONENTS) and others["always-fold"] > 0
 
 

@@ -5,10 +5,10 @@ import pytest
 
 import naive
 from kilt.abstraction.buckets import AbstractionSpec, CardAbstraction
-from kilt.abstraction.estimate import estimate
+from kilt.abstraction.estimate import estimate_build
 from kilt.abstraction.features import FEATURES, VALUE, Deal, Feature, Features
 from kilt.abstraction.pipeline import build
-from kilt.abstraction.plan import PublicPlan, plan_named, plan_of
+from kilt.abstraction.plan import PublicPlan, parse_plan, plan_named
 from kilt.cards.deck import Deck
 from kilt.errors import AbstractionError
 
@@ -17,9 +17,9 @@ DEAL = Deal(Deck(4, 3), 2, (0, 2, 1))
 
 def ends(features, settings, r):
     """How far a hand ends up below the middle of all strengths, and above it."""
-    hs, half = np.arange(features.deal.top + 1), features.deal.top // 2
+    hs, half = np.arange(features.deal.best_strength + 1), features.deal.best_strength // 2
     worth = np.stack([np.maximum(half - hs, 0), np.maximum(hs - half, 0)], axis=1)
-    return [(r, features.means("ends", r, worth))]
+    return [(r, features.mean_over_boards("ends", r, worth))]
 
 
 ENDS = Feature(
@@ -28,7 +28,7 @@ ENDS = Feature(
     "KX",
     dimensions=lambda settings, r: 2,
     tables=ends,
-    costs=lambda features, settings, r: features.means_costs("ends", 2, features.deal.top // 2, r),
+    costs=lambda features, settings, r: features.means_costs("ends", 2, features.deal.best_strength // 2, r),
 )
 BEST = Feature("best", VALUE, tables=lambda *given: [(r, t._replace(values=t.values[:, 1:])) for r, t in ends(*given)])
 
@@ -41,24 +41,26 @@ def rows(monkeypatch):
 
 def naive_ends(hand, board):
     """The same for one hand, board by board."""
-    strengths = naive.final_strengths(tuple(hand), board, DEAL.sizes, DEAL.deck)
-    return np.mean([[max(DEAL.top // 2 - hs, 0), max(hs - DEAL.top // 2, 0)] for hs in strengths], axis=0)
+    strengths = naive.final_strengths(tuple(hand), board, DEAL.board_sizes, DEAL.deck)
+    return np.mean(
+        [[max(DEAL.best_strength // 2 - hs, 0), max(hs - DEAL.best_strength // 2, 0)] for hs in strengths], axis=0
+    )
 
 
 def test_a_row_makes_an_abstraction(tmp_path):
     spec = AbstractionSpec.from_name("IR-KX-KX 4-5-3", DEAL)
     assert [r.steps[0].feature for r in spec.plan.rounds] == ["ends"] * 3
-    takes = estimate(spec, tmp_path / "cache")
-    assert takes.cache > estimate(AbstractionSpec.from_name("lossless", DEAL)).cache
+    takes = estimate_build(spec, tmp_path / "cache")
+    assert takes.cache > estimate_build(AbstractionSpec.from_name("lossless", DEAL)).cache
     built = build(spec, tmp_path / "cards", cache=tmp_path / "cache")
-    assert estimate(spec, tmp_path / "cache").cache == 0
+    assert estimate_build(spec, tmp_path / "cache").cache == 0
     assert sum(file.stat().st_size for file in (tmp_path / "cache").rglob("values.npy")) == pytest.approx(
         takes.cache, abs=128 * 10
     )
     found = CardAbstraction.load(tmp_path / "cards", check=True)
     assert found.numbers == built.numbers == (4, 5, 3)
     for r, this in enumerate(found.rounds):
-        boards, hands = this.members(0)
+        boards, hands = this.bucket_members(0)
         holes = DEAL.deck.holes(2)
         for board, hand in list(zip(boards.tolist(), hands.tolist(), strict=True))[:3]:
             point = naive_ends(holes[hand], board)
@@ -71,7 +73,7 @@ def test_rows_nest_and_go_into_classes_of_boards(tmp_path):
     steps = [{"feature": "best", "buckets": 2}, {"feature": "ends", "buckets": 2}]
     rounds = [{"recall": False, "steps": [{"feature": "canonical"}]}, *[{"recall": False, "steps": steps}] * 2]
     public = {"round": 2, "classes": 2, "base": "IR-KX-KX 4-5-3", "codes": 6}
-    plan = plan_of({"rounds": rounds, "public": public})
+    plan = parse_plan({"rounds": rounds, "public": public})
     assert plan.public == (PublicPlan(2, 2, base="IR-KX-KX 4-5-3", codes=6),)
     built = build(AbstractionSpec("nested", DEAL, plan), tmp_path / "cards", cache=tmp_path / "cache")
     assert built.numbers[1:] == (8, 8)
@@ -82,7 +84,7 @@ def test_names_of_rows_are_in_errors():
     with pytest.raises(AbstractionError, match="PHS, KE, KO, KH, PA, KX"):
         plan_named("IR-XX-XX 1-1-1", DEAL.board_cards)
     with pytest.raises(AbstractionError, match="canonical, ends, best"):
-        plan_of({"rounds": [{"recall": True, "steps": [{"feature": "luck"}]}]})
+        parse_plan({"rounds": [{"recall": True, "steps": [{"feature": "luck"}]}]})
 
 
 @pytest.mark.parametrize("name", ["ehs2", "ehs", "histogram", "ochs", "history"])

@@ -42,10 +42,10 @@ def few_restarts():
 
 def every_holding(deal, r):
     """(holding, hand, board): one hand of each holding of a round, on the canonical board."""
-    found = deal.holdings((deal.sizes[r],))
+    found = deal.holdings((deal.board_sizes[r],))
     holes = [tuple(hand) for hand in deal.deck.holes(deal.hole_cards).tolist()]
     for board in found.boards.tolist():
-        numbers, first = np.unique(found.row(board)[1], return_index=True)
+        numbers, first = np.unique(found.number_hands(board)[1], return_index=True)
         for number, hand in zip(numbers.tolist(), first.tolist(), strict=True):
             if number >= 0:
                 yield number, holes[hand], tuple(board)
@@ -59,21 +59,21 @@ def features(request):
 def test_strengths_are_those_of_the_naive_twin(features):
     deal = features.deal
     found = features.strengths()
-    assert len(found) == len(deal.holdings((deal.sizes[-1],)))
-    assert deal.top == 2 * len(
-        naive.board_strengths(tuple(range(deal.sizes[-1] + deal.hole_cards)), deal.deck, deal.hole_cards)
+    assert len(found) == len(deal.holdings((deal.board_sizes[-1],)))
+    assert deal.best_strength == 2 * len(
+        naive.board_strengths(tuple(range(deal.board_sizes[-1] + deal.hole_cards)), deal.deck, deal.hole_cards)
     )
-    for number, hand, board in every_holding(deal, len(deal.sizes) - 1):
+    for number, hand, board in every_holding(deal, len(deal.board_sizes) - 1):
         assert found[number] == naive.board_strengths(tuple(sorted(board)), deal.deck, deal.hole_cards)[hand]
 
 
 def test_moments_are_those_of_the_naive_twin(features):
     deal = features.deal
-    for r in range(len(deal.sizes)):
+    for r in range(len(deal.board_sizes)):
         values, scale = features.moments(r)
         seen = 0
         for number, hand, board in every_holding(deal, r):
-            strengths = naive.final_strengths(hand, board, deal.sizes, deal.deck)
+            strengths = naive.final_strengths(hand, board, deal.board_sizes, deal.deck)
             assert values[number].tolist() == [sum(strengths), sum(s**2 for s in strengths)]
             assert scale == pytest.approx(1 / len(strengths))
             seen += 1
@@ -83,34 +83,34 @@ def test_moments_are_those_of_the_naive_twin(features):
 @pytest.mark.parametrize("bins", [2, 7, 50])
 def test_histograms_are_those_of_the_naive_twin(features, bins):
     deal = features.deal
-    for r in range(len(deal.sizes)):
+    for r in range(len(deal.board_sizes)):
         values, scale = features.histograms(r, bins)
-        assert values.shape == (len(deal.holdings((deal.sizes[r],))), bins)
+        assert values.shape == (len(deal.holdings((deal.board_sizes[r],))), bins)
         for number, hand, board in every_holding(deal, r):
-            strengths = naive.final_strengths(hand, board, deal.sizes, deal.deck)
-            assert values[number].tolist() == naive.cumulative_histogram(strengths, deal.top, bins)
+            strengths = naive.final_strengths(hand, board, deal.board_sizes, deal.deck)
+            assert values[number].tolist() == naive.cumulative_histogram(strengths, deal.best_strength, bins)
         np.testing.assert_allclose(values[:, -1] * scale, 1)
 
 
 def test_roll_outs_count_the_ways_to_deal_on(features):
     deal = features.deal
     hand = tuple(range(deal.deck.size - deal.hole_cards, deal.deck.size))
-    for size in {0, 1, *deal.sizes}:
-        if size <= deal.sizes[-1]:
-            boards = list(naive.roll_outs(hand, tuple(range(size)), deal.sizes, deal.deck))
-            assert deal.roll_outs(size) == len(boards)
-    assert deal.roll_outs(deal.sizes[-1]) == 1
+    for size in {0, 1, *deal.board_sizes}:
+        if size <= deal.board_sizes[-1]:
+            boards = list(naive.roll_outs(hand, tuple(range(size)), deal.board_sizes, deal.deck))
+            assert deal.count_completions(size) == len(boards)
+    assert deal.count_completions(deal.board_sizes[-1]) == 1
 
 
 def test_roll_outs_of_holdem():
-    assert Deal().roll_outs(0) == 19_600 * 47 * 46
-    assert Deal().roll_outs(3) == 47 * 46
-    assert Deal().top == 1980
+    assert Deal().count_completions(0) == 19_600 * 47 * 46
+    assert Deal().count_completions(3) == 47 * 46
+    assert Deal().best_strength == 1980
 
 
 def test_the_deal_of_a_game():
-    assert Deal.of(load_game("leduc")) == Deal(Deck(3, 2), 1, (0, 1))
-    assert Deal.of(load_game("holdem.limit.2p")) == Deal()
+    assert Deal.from_game(load_game("leduc")) == Deal(Deck(3, 2), 1, (0, 1))
+    assert Deal.from_game(load_game("holdem.limit.2p")) == Deal()
 
 
 # ── opponent clusters ──
@@ -124,8 +124,8 @@ def test_the_deal_of_a_game():
 def test_ochs_of_complete_boards_is_that_of_the_naive_twin(deal, clusters):
     features = Features(deal)
     holes = [tuple(hand) for hand in deal.deck.holes(deal.hole_cards).tolist()]
-    members = [[holes[hand] for hand in np.flatnonzero(row)] for row in features.opponents(clusters)]
-    last, lonely = len(deal.sizes) - 1, 0
+    members = [[holes[hand] for hand in np.flatnonzero(row)] for row in features.opponent_clusters(clusters)]
+    last, lonely = len(deal.board_sizes) - 1, 0
     values, _ = features.ochs(last, clusters)
     for number, hand, board in every_holding(deal, last):
         for cluster, opponents in enumerate(members):
@@ -142,24 +142,28 @@ def test_ochs_of_earlier_rounds_adds_up_that_of_complete_boards(name):
     """Exactly: sums of whole numbers."""
     deal = DEALS[name]
     features = Features(deal)
-    last = deal.holdings((deal.sizes[-1],))
-    complete = features.ochs(len(deal.sizes) - 1, 3).values.astype(np.int64)
+    last = deal.holdings((deal.board_sizes[-1],))
+    complete = features.ochs(len(deal.board_sizes) - 1, 3).values.astype(np.int64)
     rng = np.random.default_rng(1)
-    for r in range(len(deal.sizes) - 1):
+    for r in range(len(deal.board_sizes) - 1):
         values, scale = features.ochs(r, 3)
         holdings_here = list(every_holding(deal, r))
         for place in rng.permutation(len(holdings_here))[:40]:
             number, hand, board = holdings_here[place]
             column = deal.deck.hole_index(hand)
-            rows = [last.row(done)[1][column] for done in naive.roll_outs(hand, board, deal.sizes, deal.deck)]
+            rows = [
+                last.number_hands(done)[1][column] for done in naive.roll_outs(hand, board, deal.board_sizes, deal.deck)
+            ]
             assert values[number].tolist() == complete[rows].sum(axis=0).tolist()
-        np.testing.assert_allclose(scale * deal.roll_outs(deal.sizes[r]), features.ochs(len(deal.sizes) - 1, 3).scale)
+        np.testing.assert_allclose(
+            scale * deal.count_completions(deal.board_sizes[r]), features.ochs(len(deal.board_sizes) - 1, 3).scale
+        )
 
 
 def test_ochs_counts_clusters_by_how_many_different_hands_they_have():
     """The root of their share of the different hands, so that squares of distances are means."""
     features = Features(SHORT)
-    members, scale = features.opponents(4), features.ochs(2, 4).scale
+    members, scale = features.opponent_clusters(4), features.ochs(2, 4).scale
     holes = SHORT.deck.holes().tolist()
     different = [
         {tuple(naive.canonical(holes[h], (2,), SHORT.deck)[0]) for h in np.flatnonzero(row)} for row in members
@@ -171,22 +175,22 @@ def test_ochs_counts_clusters_by_how_many_different_hands_they_have():
 @pytest.mark.parametrize(("deal", "clusters"), [(SHORT, 1), (SHORT, 4), (DEALS["one private card"], 4)], ids=str)
 def test_opponents_are_sorted_into_clusters_from_weak_to_strong(deal, clusters):
     features = Features(deal)
-    members = features.opponents(clusters)
+    members = features.opponent_clusters(clusters)
     assert set(np.unique(members)) <= {0, 1}
     assert (members.sum(axis=0) == 1).all()
     assert (members.sum(axis=1) > 0).all()
-    _, row = deal.holdings((0,)).row(())
+    _, row = deal.holdings((0,)).number_hands(())
     for hands in members:
         assert not {*row[hands > 0]} & {*row[hands == 0]}  # suits do not part hands that are alike
-    hs = hand_strength((), None, deal.deck, board_size=deal.sizes[-1], hole_cards=deal.hole_cards)
+    hs = hand_strength((), None, deal.deck, board_size=deal.board_sizes[-1], hole_cards=deal.hole_cards)
     means = members @ hs / members.sum(axis=1)
     assert means.tolist() == sorted(means.tolist())
-    np.testing.assert_array_equal(members, Features(deal).opponents(clusters))
+    np.testing.assert_array_equal(members, Features(deal).opponent_clusters(clusters))
 
 
 def test_more_clusters_than_there_are_opponents():
     with pytest.raises(AbstractionError, match="only 16 different hands for 17 clusters of opponents"):
-        Features(SHORT).opponents(17)
+        Features(SHORT).opponent_clusters(17)
 
 
 @pytest.mark.parametrize("bins", [1, 0, -3])
@@ -200,7 +204,7 @@ def test_too_few_bins(bins):
 
 def all_tables(features):
     tables = {"strengths": features.strengths()}
-    for r in range(len(features.deal.sizes)):
+    for r in range(len(features.deal.board_sizes)):
         tables[f"moments {r}"] = features.moments(r).values
         tables[f"histograms {r}"] = features.histograms(r, 10).values
         tables[f"ochs {r}"] = features.ochs(r, 4).values
@@ -222,7 +226,7 @@ def forbid_work(monkeypatch):
     def no(*args):
         raise AssertionError("something is computed")
 
-    for name in ("last_strengths", "last_ochs", "find_later"):
+    for name in ("complete_board_strengths", "complete_board_ochs", "find_later_values"):
         monkeypatch.setattr(module.kernels, name, no)
 
 
@@ -337,7 +341,7 @@ def full(tmp_path_factory):
 
 
 def preflop(table, hand):
-    _, row = Deal().holdings((0,)).row(())
+    _, row = Deal().holdings((0,)).number_hands(())
     return (table.values * table.scale)[row[FULL.hole_index(FULL.cards(hand))]]
 
 
@@ -350,7 +354,7 @@ def hundred(full):
 @pytest.mark.long
 def test_preflop_moments(full):
     """E[HS] and E[HS²], over all boards and all hands of the opponent."""
-    table, top = full.moments(0), full.deal.top
+    table, top = full.moments(0), full.deal.best_strength
     published = {
         "4s4h": (0.570228, 0.372922),
         "6s6h": (0.632847, 0.437581),
@@ -381,8 +385,8 @@ def test_ochs_distances_before_the_flop(full, hundred, monkeypatch):
     monkeypatch.setattr(module, "OPPONENT_RESTARTS", RESTARTS)
     fifty = hundred._replace(values=hundred.values[:, 1::2])
     monkeypatch.setattr(Features, "_histograms", lambda self, r, bins: {(0, 50): fifty}[r, bins])
-    members = full.opponents(8)
-    _, row = Deal().holdings((0,)).row(())
+    members = full.opponent_clusters(8)
+    _, row = Deal().holdings((0,)).number_hands(())
     sizes = np.array([len(np.unique(row[hands > 0])) for hands in members])
     assert sizes.sum() == 169
     holes, ochs = FULL.holes(), []

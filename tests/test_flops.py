@@ -102,10 +102,10 @@ def test_flops_add_up_in_any_order(judged):
     assert sum(len(part.board) - 1 for part in boards) == len(walks.game.tree.board) - 1
     for order in (range(len(boards)), np.random.default_rng(0).permutation(len(boards)).tolist()):
         for seat in (0, 1):
-            total = sum(walks.part(flop, seat) for flop in order)
-            assert walks.conclude(seat, total) == pytest.approx(wanted[seat], rel=1e-9)
-            response = walks.response(seat, total.copy())
-            assert walks.follow(seat, response, total) == pytest.approx(wanted[seat], rel=1e-9)
+            total = sum(walks.best_response_values(flop, seat) for flop in order)
+            assert walks.total_value(seat, total) == pytest.approx(wanted[seat], rel=1e-9)
+            response = walks.first_round_response(seat, total.copy())
+            assert walks.value_of_first_round(seat, response, total) == pytest.approx(wanted[seat], rel=1e-9)
 
 
 def test_what_was_stopped_goes_on(judged, tmp_path, monkeypatch):
@@ -113,11 +113,11 @@ def test_what_was_stopped_goes_on(judged, tmp_path, monkeypatch):
     monkeypatch.setattr(flops, "CHECKPOINT_SECONDS", 0.0)
     walks, done = flop_walks(problem, strategy), []
     for looks in (1, 2, None):
-        found = FlopResponses.begun(walks, "mine", "game", tmp_path / "kept")
+        found = FlopResponses.start_or_resume(walks, "mine", "game", tmp_path / "kept")
         found.compute(Quiet(looks))
         done.append(found.done)
     assert 0 < done[0] < done[1] < done[2] == len(found.work)
-    assert found.won() == pytest.approx(wanted, rel=1e-9)
+    assert found.response_values() == pytest.approx(wanted, rel=1e-9)
 
 
 def test_samples_are_without_bias_but_for_the_first_round(judged, tmp_path):
@@ -127,15 +127,17 @@ def test_samples_are_without_bias_but_for_the_first_round(judged, tmp_path):
     shares = flop_weights(walks.game) / flop_weights(walks.game).sum()
     assert abs(np.bincount(draw_flops(walks.game, 20_000), minlength=len(shares)) / 20_000 - shares).max() < 0.02
     for seat in (0, 1):
-        values = [walks.part(flop, seat) for flop in range(len(shares))]
-        response = walks.response(seat, sum(values))
-        single = [walks.follow(seat, response, own / share) for own, share in zip(values, shares, strict=True)]
+        values = [walks.best_response_values(flop, seat) for flop in range(len(shares))]
+        response = walks.first_round_response(seat, sum(values))
+        single = [
+            walks.value_of_first_round(seat, response, own / share) for own, share in zip(values, shares, strict=True)
+        ]
         assert shares @ single == pytest.approx(wanted[seat], rel=1e-9)
     covered, exact = 0, sum(wanted) / 2
-    kept = {flop: [walks.part(flop, seat) for seat in (0, 1)] for flop in range(len(shares))}
+    kept = {flop: [walks.best_response_values(flop, seat) for seat in (0, 1)] for flop in range(len(shares))}
     for seed in range(40):
         draws = draw_flops(walks.game, 12, seed)
-        found = FlopResponses.begun(walks, "mine", "game", tmp_path / str(seed), draws)
+        found = FlopResponses.start_or_resume(walks, "mine", "game", tmp_path / str(seed), draws)
         found.values = np.array([kept[flop] for flop in found.flops.tolist()])
         estimate = found.estimate()
         assert estimate.low <= estimate.high

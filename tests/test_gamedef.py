@@ -10,7 +10,14 @@ from hypothesis import strategies as st
 
 from kilt.cards.deck import Deck
 from kilt.errors import GameError
-from kilt.games.gamedef import UNLIMITED, UNLIMITED_RAISES, GameDef, describe, library, ready_made
+from kilt.games.gamedef import (
+    UNLIMITED,
+    UNLIMITED_RAISES,
+    GameDef,
+    describe_game,
+    load_definition,
+    shipped_definitions,
+)
 
 NOLIMIT = """GAMEDEF
 nolimit
@@ -221,16 +228,16 @@ def test_what_is_written_is_read_back(game: GameDef) -> None:
 
 
 def test_library() -> None:
-    assert set(library()) == {
+    assert set(shipped_definitions()) == {
         "kuhn", "one-card", "leduc", "leduc-stud", "rhode-island", "holdem.2-1", "holdem.2-4", "holdem.3-1",
         "holdem.4-2", "holdem.limit.2p", "holdem.nolimit.2p", "holdem.nolimit.2p.20bb", "holdem.nolimit.2p.25bb",
         "holdem.nolimit.2p.50bb", "holdem.nolimit.2p.100bb", "holdem.nolimit.2p.1-2", "royal.limit.2p",
         "short.2-1", "short.4-1", "short.nolimit.2p",
     }  # fmt: skip
-    for name, text in library().items():
-        assert text.startswith(f"# {describe(name)}\nGAMEDEF\n")
-        assert ready_made(name).players == 2
-    assert str(ready_made("holdem.nolimit.2p")) == NOLIMIT
-    assert str(ready_made("holdem.2-4")) == LIMIT
+    for name, text in shipped_definitions().items():
+        assert text.startswith(f"# {describe_game(name)}\nGAMEDEF\n")
+        assert load_definition(name).players == 2
+    assert str(load_definition("holdem.nolimit.2p")) == NOLIMIT
+    assert str(load_definition("holdem.2-4")) == LIMIT
     with pytest.raises(GameError, match=r"there is no ready-made game 'chess': choose from .*kuhn"):
-        ready_made("chess")
+        load_definition("chess")

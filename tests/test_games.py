@@ -9,7 +9,7 @@ from kilt.errors import GameError
 from kilt.games import load_game, ready_made_games
 from kilt.games.bluff import VALUES, Bidding, Bluff
 from kilt.games.game import CHANCE, TERMINAL, check_game
-from kilt.games.gamedef import GameDef, ready_made
+from kilt.games.gamedef import GameDef, load_definition
 from kilt.games.holdem import Holdem
 
 NAMES = [
@@ -59,7 +59,7 @@ def test_check_game_finds_faults(fault, complaint):
 
 def nolimit(stacks="1000 1000", blinds="100 50", **extra):
     """The game of the competition with some values changed."""
-    text = str(ready_made("holdem.nolimit.2p")).replace("20000 20000", stacks).replace("100 50", blinds)
+    text = str(load_definition("holdem.nolimit.2p")).replace("20000 20000", stacks).replace("100 50", blinds)
     lines = [f"{key} = {value}" for key, value in extra.items()]
     return Holdem(GameDef.parse(text.replace("END GAMEDEF", "\n".join([*lines, "END GAMEDEF"]))))
 
@@ -166,7 +166,7 @@ def test_the_number_of_raises_can_be_limited_in_no_limit():
 
 
 def test_limit_raises_stop_at_the_stack():
-    text = str(ready_made("holdem.limit.2p")).replace("blind", "stack = 25 25\nblind", 1)
+    text = str(load_definition("holdem.limit.2p")).replace("blind", "stack = 25 25\nblind", 1)
     game = Holdem(GameDef.parse(text))
     assert play(game, "r").spent == (10, 20)
     assert play(game, "r", "r").spent == (25, 20)
@@ -175,7 +175,7 @@ def test_limit_raises_stop_at_the_stack():
 
 def test_more_than_two_players_are_refused():
     text = (
-        str(ready_made("holdem.limit.2p"))
+        str(load_definition("holdem.limit.2p"))
         .replace("numPlayers = 2", "numPlayers = 3")
         .replace("blind = 10 5", "blind = 0 5 10")
     )
@@ -186,7 +186,9 @@ def test_more_than_two_players_are_refused():
 
 def test_three_private_cards_are_refused():
     text = (
-        str(ready_made("leduc")).replace("numHoleCards = 1", "numHoleCards = 3").replace("numRanks = 3", "numRanks = 5")
+        str(load_definition("leduc"))
+        .replace("numHoleCards = 1", "numHoleCards = 3")
+        .replace("numRanks = 3", "numRanks = 5")
     )
     with pytest.raises(GameError, match="deals 3 private cards"):
         Holdem(GameDef.parse(text))

@@ -7,7 +7,7 @@ from phevaluator import evaluate_cards
 import naive
 from kilt.cards import hands_kernels
 from kilt.cards.deck import FULL, Deck
-from kilt.cards.hands import best_five, category, census, describe, strength, strengths
+from kilt.cards.hands import best_five, category, count_categories, describe_hand, strength, strengths
 from kilt.errors import CardError
 
 
@@ -18,9 +18,11 @@ def random_hands(count, cards, seed=0, deck=FULL):
 @pytest.mark.slow
 def test_census_of_seven_cards(monkeypatch):
     """All 133,784,560 hands (reference list), which have 4,824 strengths."""
-    seen, kernel = [], hands_kernels.census
-    monkeypatch.setattr(hands_kernels, "census", lambda *arguments: seen.append(arguments[-1]) or kernel(*arguments))
-    assert list(census(7).values()) == [
+    seen, kernel = [], hands_kernels.count_strengths
+    monkeypatch.setattr(
+        hands_kernels, "count_strengths", lambda *arguments: seen.append(arguments[-1]) or kernel(*arguments)
+    )
+    assert list(count_categories(7).values()) == [
         23_294_460,
         58_627_800,
         31_433_400,
@@ -37,12 +39,12 @@ def test_census_of_seven_cards(monkeypatch):
 
 
 def test_census_of_five_cards():
-    assert list(census(5).values()) == [1_302_540, 1_098_240, 123_552, 54_912, 10_200, 5_108, 3_744, 624, 40]
+    assert list(count_categories(5).values()) == [1_302_540, 1_098_240, 123_552, 54_912, 10_200, 5_108, 3_744, 624, 40]
 
 
 def test_census_of_three_cards():
     """The order and the odds of three-card poker, as Rhode Island hold'em uses it."""
-    assert census(3) == {
+    assert count_categories(3) == {
         "high card": 16_440,
         "pair": 3_744,
         "flush": 1_096,
@@ -101,7 +103,7 @@ def test_all_hands_of_a_small_deck_keep_the_order_of_the_naive_twin():
     ],
 )
 def test_words(cards, words, best):
-    assert describe(cards) == words
+    assert describe_hand(cards) == words
     assert FULL.name(best_five(cards)) == best
     assert category(strength(cards)) == words.split(",")[0]
 

@@ -15,11 +15,11 @@ from kilt.cards.boards import (
     board_index,
     canonical_boards,
     card_permutations,
+    count_dealt_boards,
     hand_permutations,
-    symmetry_of,
-    ways,
+    suit_symmetries,
 )
-from kilt.cards.boards_kernels import locate, number_hands
+from kilt.cards.boards_kernels import find_canonical_board, number_hands
 from kilt.cards.deck import FULL, Deck
 from naive import all_hands, canonical, rename, rounds
 
@@ -57,7 +57,7 @@ def numbers_of_all(found):
     holes = [tuple(hand) for hand in found.deck.holes(found.hole_cards).tolist()]
     numbers = {}
     for board in all_hands(found.dealt, found.deck):
-        _, row = found.row(board)
+        _, row = found.number_hands(board)
         numbers |= {(*hand, *board): number for hand, number in zip(holes, row.tolist(), strict=True) if number >= 0}
     return numbers
 
@@ -96,7 +96,7 @@ def test_hands_are_one_holding_exactly_if_renaming_suits_makes_them_equal(dealt,
 def test_the_row_of_a_board_has_the_hands_that_share_no_card_with_it(dealt, deck, hole_cards):
     found, holes = holdings(dealt, deck, hole_cards), deck.holes(hole_cards).tolist()
     for board in all_hands(dealt, deck):
-        _, row = found.row(board)
+        _, row = found.number_hands(board)
         assert [bool({*hand} & {*board}) for hand in holes] == (row < 0).tolist()
 
 
@@ -104,7 +104,7 @@ def test_the_row_of_a_board_has_the_hands_that_share_no_card_with_it(dealt, deck
 def test_holdings_of_a_board_stand_together(dealt, deck, hole_cards):
     found = holdings(dealt, deck, hole_cards)
     for number, board in enumerate(found.boards.tolist()):
-        same, row = found.row(board)
+        same, row = found.number_hands(board)
         assert same == number
         assert sorted({*row[row >= 0].tolist()}) == list(range(*found.tables.first[number : number + 2]))
 
@@ -118,7 +118,7 @@ def test_renaming_suits_and_reordering_rounds_change_no_holding(data, case):
     renamed = rename(cards, data.draw(st.permutations(range(deck.suits))), deck)
     layout = (hole_cards, *dealt)
     other = [card for part in rounds(renamed, layout) for card in data.draw(st.permutations(part))]
-    (board, row), (other_board, other_row) = (found.row(some[hole_cards:]) for some in (cards, other))
+    (board, row), (other_board, other_row) = (found.number_hands(some[hole_cards:]) for some in (cards, other))
     assert board == other_board
     number = row[deck.hole_index(cards[:hole_cards])]
     assert 0 <= number < len(found)
@@ -131,7 +131,7 @@ def test_hands_of_different_form_are_different_holdings(data, case):
     """Two hands that have their board in common are one holding exactly if their forms are equal."""
     dealt, deck, hole_cards = case
     board = data.draw(st.permutations(range(deck.size)))[: sum(dealt)]
-    _, row = holdings(*case).row(board)
+    _, row = holdings(*case).number_hands(board)
     forms = {}
     for hand in data.draw(st.lists(st.sampled_from(list(combinations(range(deck.size), hole_cards))), max_size=20)):
         if not {*hand} & {*board}:
@@ -147,7 +147,7 @@ def test_locate_leads_to_the_canonical_board(data, case):
     dealt, deck, _ = case
     found = canonical_boards(dealt, deck)
     board = data.draw(st.permutations(range(deck.size)))[: sum(dealt)]
-    number, turned = locate(holdings(*case).tables.boards, np.array(board, dtype=np.int64))
+    number, turned = find_canonical_board(holdings(*case).tables.boards, np.array(board, dtype=np.int64))
     image = card_permutations(deck)[turned, board].tolist()
     assert rounds(image, dealt) == rounds(found[-1].cards[number].tolist(), dealt)
 
@@ -156,8 +156,8 @@ def test_locate_leads_to_the_canonical_board(data, case):
 def test_ways_count_the_boards_that_lead_to_each_canonical_one(dealt, deck):
     found = canonical_boards(dealt, deck)
     index = board_index(found, deck)
-    seen = Counter(locate(index, np.array(board, dtype=np.int64))[0] for board in all_hands(dealt, deck))
-    assert ways(found).tolist() == [seen[number] for number in range(len(found[-1].weight))]
+    seen = Counter(find_canonical_board(index, np.array(board, dtype=np.int64))[0] for board in all_hands(dealt, deck))
+    assert count_dealt_boards(found).tolist() == [seen[number] for number in range(len(found[-1].weight))]
 
 
 def test_hands_of_a_board_are_numbered_up_to_its_symmetry():
@@ -167,7 +167,7 @@ def test_hands_of_a_board_are_numbered_up_to_its_symmetry():
     bits = np.array([sum(1 << card for card in hand) for hand in holes])
     numbers = np.empty(len(holes), dtype=np.int32)
     held = np.int64(sum(1 << card for card in board))
-    symmetry = symmetry_of(deck, board[:1], board[1:])
+    symmetry = suit_symmetries(deck, board[:1], board[1:])
     count = number_hands(bits, held, symmetry, hand_permutations(deck), numbers)
     forms = {}
     for hand, number in zip(holes, numbers.tolist(), strict=True):
@@ -190,26 +190,26 @@ def test_holdings_find_those_they_come_from(dealt, before):
         rows = np.full(mine.tables.first[end] - first, -1)
         holdings_kernels.find_holdings(mine.tables, start, end, other.tables, rows)
         for board in mine.boards[start:end].tolist():
-            numbers, there = mine.row(board)[1], other.row(board[: sum(before)])[1]
+            numbers, there = mine.number_hands(board)[1], other.number_hands(board[: sum(before)])[1]
             live = numbers >= 0
             np.testing.assert_array_equal(rows[numbers[live] - first], there[live])
         assert (rows >= 0).all()
 
 
 def test_buckets_are_written_to_boards_and_looked_up_on_any():
-    """`spread` and `look_up` are each other's inverse; `find_buckets` looks the first cards up."""
+    """`fill_bucket_table` and `look_up_buckets` are each other's inverse; `find_buckets` looks the first cards up."""
     deck, rng = Deck(4, 3), np.random.default_rng(3)
     flop, turn = holdings((2,), deck), holdings((2, 1), deck)
     buckets = rng.integers(0, 1000, len(flop)).astype(np.int32)
     table = np.full((len(flop.boards), len(flop.tables.bits)), 5000, dtype=np.uint16)
     for start, end in [(7, len(flop.boards)), (0, 7)]:
         part = buckets[flop.tables.first[start] : flop.tables.first[end]]
-        holdings_kernels.spread(flop.tables, start, end, part, flop.room(), table)
+        holdings_kernels.fill_bucket_table(flop.tables, start, end, part, flop.workspace(), table)
     boards = np.array(list(combinations(range(deck.size), 2)))
     found = np.empty((len(boards), len(flop.tables.bits)), dtype=np.int32)
-    holdings_kernels.look_up(flop.index, table, boards[:, ::-1].copy(), found)
+    holdings_kernels.look_up_buckets(flop.index, table, boards[:, ::-1].copy(), found)
     for board, its_buckets in zip(boards.tolist(), found, strict=True):
-        _, row = flop.row(board)
+        _, row = flop.number_hands(board)
         np.testing.assert_array_equal(its_buckets[row >= 0], buckets[row[row >= 0]])
 
     start, end = 4, 30
@@ -224,4 +224,4 @@ def test_weights_of_some_boards():
     found = holdings((2, 1), Deck(4, 3))
     start, end = 5, 20
     first, last = found.tables.first[[start, end]]
-    np.testing.assert_array_equal(found.weights_on(start, end), found.weights[first:last])
+    np.testing.assert_array_equal(found.weights_of_boards(start, end), found.weights[first:last])

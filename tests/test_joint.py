@@ -16,7 +16,7 @@ from kilt.games import load_game
 from kilt.games.game import CHANCE, TERMINAL
 from kilt.games.gamedef import GameDef
 from kilt.games.holdem import Holdem
-from kilt.games.tilt import tilted
+from kilt.games.tilt import tilt_game
 from kilt.runs.run import open_run
 from kilt.solve.abstract import BucketedGame
 from kilt.solve.abstract_response import abstract_responses, walks_of
@@ -56,7 +56,7 @@ def cards_of(tmp_path_factory):
     def find(game, name):
         if (game.name, name) not in built:
             place = tmp_path_factory.mktemp("cards") / "cards"
-            built[game.name, name] = build(AbstractionSpec.from_name(name, Deal.of(game)), place)
+            built[game.name, name] = build(AbstractionSpec.from_name(name, Deal.from_game(game)), place)
         return built[game.name, name]
 
     return find
@@ -64,7 +64,7 @@ def cards_of(tmp_path_factory):
 
 def bucketed_tree(game, cards):
     """The abstract game written out: all cards are dealt at first, and a player sees the buckets so far."""
-    sizes = Deal.of(game).sizes
+    sizes = Deal.from_game(game).board_sizes
     board_cards = sizes[-1]
 
     def seen(player, r, deal):
@@ -184,13 +184,13 @@ def test_tilted_payoffs(cards_of):
     plain = JointGame(AbstractGame(LEDUC, cards), joint)
     strategy = np.random.default_rng(4).random(plain.abstract.slots)
     tilt = (7, -7, 3, 5)
-    tilted_game = tilted(LEDUC, tilt)
+    tilted_game = tilt_game(LEDUC, tilt)
     game = JointGame(AbstractGame(tilted_game, cards), joint)
     bucketed = BucketedGame.with_abstraction(VectorGame(tilted_game), cards)
     table = bucketed.table_of(game.abstract, strategy)
     assert game.expected_value(strategy) == pytest.approx(bucketed.expected_value(table))
     assert game.response_values(strategy) == pytest.approx(abstract_responses(bucketed, table)[1])
-    scaled = JointGame(AbstractGame(tilted(LEDUC, (25, 25, 25, 25)), cards), joint)
+    scaled = JointGame(AbstractGame(tilt_game(LEDUC, (25, 25, 25, 25)), cards), joint)
     assert scaled.exploitability(strategy) == pytest.approx(1.25 * plain.exploitability(strategy))
     first, second = Cfr(PairTables(plain)), Cfr(PairTables(scaled))
     first.step(10)

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from kilt.abstraction.plan import PublicPlan, plan_named
-from kilt.games.gamedef import library
+from kilt.games.gamedef import shipped_definitions
 from kilt_lab.cells import CellBudget
 from kilt_lab.menu import EXPERIMENTS
 from kilt_lab.papers.brown15 import algorithm_4, over_time, post_processing
@@ -51,16 +51,18 @@ numBoardCards = 0 3 1 1
 END GAMEDEF
 """
 GAMES = {
-    "four rounds": library()["short.4-1"]
+    "four rounds": shipped_definitions()["short.4-1"]
     .replace("Ranks = 5", "Ranks = 4")
     .replace("Suits = 4", "Suits = 2")
     .replace("0 3 1 1", "0 1 1 1"),
-    "four rounds, 12 cards": library()["short.4-1"]
+    "four rounds, 12 cards": shipped_definitions()["short.4-1"]
     .replace("numSuits = 4", "numSuits = 3")
     .replace("Ranks = 5", "Ranks = 4"),
-    "six ranks": library()["leduc"].replace("numRanks = 3", "numRanks = 6"),
-    "three rounds": library()["holdem.3-1"].replace("numRanks = 13", "numRanks = 3").replace("0 3 1", "0 1 1"),
-    "20 cards": library()["holdem.2-1"].replace("numRanks = 13", "numRanks = 5"),
+    "six ranks": shipped_definitions()["leduc"].replace("numRanks = 3", "numRanks = 6"),
+    "three rounds": shipped_definitions()["holdem.3-1"]
+    .replace("numRanks = 13", "numRanks = 3")
+    .replace("0 3 1", "0 1 1"),
+    "20 cards": shipped_definitions()["holdem.2-1"].replace("numRanks = 13", "numRanks = 5"),
     "limit": LIMIT,
     "no limit": NO_LIMIT,
 }

@@ -12,7 +12,7 @@ from kilt.abstraction.actions import actions_of
 from kilt.cards.hands import strength
 from kilt.errors import PlayError
 from kilt.evaluate.last_round import LastRoundResponse, last_round_bound
-from kilt.evaluate.lbr import LocalBestResponse, lower_bound, raises_on
+from kilt.evaluate.lbr import LocalBestResponse, allowed_raises, lower_bound
 from kilt.games import load_game
 from kilt.games.game import CHANCE
 from kilt.games.gamedef import GameDef
@@ -167,7 +167,7 @@ def naive_response(position, board, mine, theirs, seat, menu):
         return total
     actions = ["c"]
     if position.round == rules.rounds - 1:
-        actions += [*(["f"] if position.facing else []), *raises_on(position, menu)]
+        actions += [*(["f"] if position.facing else []), *allowed_raises(position, menu)]
     return max(naive_response(position.after(action), board, mine, theirs, seat, menu) for action in actions)
 
 

@@ -17,11 +17,11 @@ import pytest
 from commands import answer, kilt, refused
 from kilt.errors import PlayError
 from kilt.evaluate.crosstable import crosstable
-from kilt.evaluate.stats import Estimate, estimate, student_quantile, win_rate
+from kilt.evaluate.stats import Estimate, estimate_mean, student_quantile, win_rate
 from kilt.games import load_game
-from kilt.games.gamedef import library, ready_made
+from kilt.games.gamedef import load_definition, shipped_definitions
 from kilt.play import match as matches
-from kilt.play.acpc import log_entry, log_line, read_log
+from kilt.play.acpc import format_log_entry, format_log_line, read_log
 from kilt.play.agent import BASELINES
 from kilt.play.dealer import Dealer
 from kilt.play.match import MatchSetup, play_match
@@ -114,7 +114,7 @@ def test_seats_and_deals():
     assert hands == [dealer.play(n, agents if n % 2 == 0 else agents[::-1]) for n in range(40)]
 
 
-@pytest.mark.parametrize("name", [name for name in library() if not ready_made(name).stud])
+@pytest.mark.parametrize("name", [name for name in shipped_definitions() if not load_definition(name).stud])
 def test_all_games(name):
     match = play_match(load_game(name), pair("random", "probe"), 60)
     assert np.isfinite(match.results).all()
@@ -177,12 +177,12 @@ def test_players_who_remember_have_a_copy_at_each_table(monkeypatch, duplicate):
         mine = [hand for hand in hands if (hand.number // tables + hand.number) % tables == table]
         seats = [hand.number % 2 for hand in mine]
         assert seats == [(number + table) % 2 for number in range(400 // tables)]
-        assert copy.seen == [hand.seen_by(seat) for hand, seat in zip(mine, seats, strict=True)]
+        assert copy.seen == [hand.from_seat(seat) for hand, seat in zip(mine, seats, strict=True)]
         assert [hand.notes[seat] for hand, seat in zip(mine, seats, strict=True)] == copy.notes
         for hand, seen, seat in zip(mine, copy.seen, seats, strict=True):
             assert (seen.hand, seen.board, seen.won) == (hand.cards.holes[seat], hand.board, hand.payoffs[seat])
             assert seen.shown == (() if hand.position.folded is not None else hand.cards.holes[1 - seat])
-    assert f"# hand 0: diary: {diary.copies[0].notes[0]}\nSTATE:0:" in log_entry(hands[0])
+    assert f"# hand 0: diary: {diary.copies[0].notes[0]}\nSTATE:0:" in format_log_entry(hands[0])
 
 
 def test_a_player_who_remembers_and_meets_itself_comes_out_even():
@@ -214,7 +214,7 @@ def test_the_number_of_processes_does_not_matter(monkeypatch):
     )
     assert found.results.tolist() == expected.results.tolist()
     assert found.players == expected.players == ("random", "probe")
-    assert list(map(log_line, there)) == list(map(log_line, here))
+    assert list(map(format_log_line, there)) == list(map(format_log_line, here))
     assert ticks == sorted(ticks)
     assert ticks[-1] == 700
 
@@ -288,7 +288,7 @@ def test_errors():
         crosstable(LEDUC, callers[:1], 2)
     for values in ([], [[1.0]], 3.0):
         with pytest.raises(PlayError, match="needs a row of at least one value"):
-            estimate(values)
+            estimate_mean(values)
 
 
 # Statistics ----------------------------------------------------------------------------------------------------------
@@ -298,12 +298,12 @@ def test_intervals_against_naive_ones():
     from scipy import stats  # a second to import
 
     values = np.random.default_rng(1).normal(3, 20, 500)
-    mean, margin = estimate(values)
+    mean, margin = estimate_mean(values)
     low, high = stats.norm.interval(0.95, values.mean(), stats.sem(values))
-    assert estimate(values).interval == pytest.approx((low, high))
+    assert estimate_mean(values).interval == pytest.approx((low, high))
     assert (mean - margin, mean + margin) == pytest.approx((low, high))
     assert margin == pytest.approx(1.959964 * np.sqrt(sum((values - mean) ** 2) / 499 / 500))
-    assert estimate([4.0]) == (4.0, float("inf"))
+    assert estimate_mean([4.0]) == (4.0, float("inf"))
     assert str(Estimate(-0.04, 0.0)) == "+0.0 ± 0.0"
 
 
@@ -321,7 +321,7 @@ def test_quantiles_of_students_distribution():
 
 def test_intervals_hold_the_mean_as_often_as_they_say():
     draws = np.random.default_rng(2).exponential(1.0, (2000, 100)) - 1
-    held = [abs(mean) <= margin for mean, margin in map(estimate, draws)]
+    held = [abs(mean) <= margin for mean, margin in map(estimate_mean, draws)]
     assert np.mean(held) == pytest.approx(0.95, abs=0.025)
 
 

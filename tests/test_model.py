@@ -16,7 +16,7 @@ from kilt.evaluate.observer import MUCKED, AbstractObserver, FlatObserver
 from kilt.games import load_game
 from kilt.games.gamedef import GameDef
 from kilt.games.holdem import Holdem
-from kilt.play.acpc import COMMENTS, log_entry, read_hand
+from kilt.play.acpc import COMMENTS, format_log_entry, read_hand
 from kilt.play.agent import BASELINES
 from kilt.play.columns import LogReader, readable_hands
 from kilt.play.dealer import Dealer
@@ -82,14 +82,14 @@ def log_of(game, hands, names, players, seed=1):
         hand = dealer.play(number, tuple(player for _, player in seats))
         played.append(hand._replace(players=tuple(name for name, _ in seats)))
         seats.reverse()
-    return "".join(log_entry(hand) for hand in played), played
+    return "".join(format_log_entry(hand) for hand in played), played
 
 
 def decisions_of(game, hands, player):
     """Each decision of a player with its hand, one by one."""
     for hand in hands:
         seat = hand.players.index(player)
-        for before, action in game.positions.moves(hand.position):
+        for before, action in game.positions.moves_to(hand.position):
             if before.actor == seat:
                 yield hand, seat, before, action
 
@@ -141,7 +141,7 @@ def test_what_is_not_shown(leduc_log):
 def test_counts_of_an_abstract_game(leduc_log, tmp_path):
     """With buckets that lose nothing, both forms count the same; bets off the menu count by their shares."""
     text, hands = leduc_log
-    deal = Deal.of(LEDUC)
+    deal = Deal.from_game(LEDUC)
     cards = build(AbstractionSpec.from_name("lossless", deal), tmp_path / "cards")
     abstract, flat = AbstractGame(LEDUC, cards), FlatObserver(LEDUC, tree_of("leduc"), "Bob")
     observer = AbstractObserver(abstract, "Bob")
@@ -200,7 +200,7 @@ def test_lines_out_of_the_ordinary(leduc_log):
     cards = [[*hand.cards.holes[0], *hand.cards.holes[1], *hand.board] for hand in wanted]
     assert [[card for card in row if card >= 0] for row in found.cards.tolist()] == cards
     hands, faults = readable_hands("\n".join(lines), LEDUC)
-    assert (list(map(log_entry, hands)), faults) == (list(map(log_entry, wanted)), wrong)
+    assert (list(map(format_log_entry, hands)), faults) == (list(map(format_log_entry, wanted)), wrong)
 
 
 def test_the_command(tmp_path):

@@ -7,7 +7,7 @@ import pytest
 from scipy.spatial.distance import cdist
 
 import naive
-from kilt.abstraction.partition import WAYS, check_distances, draw_seeds, errors, partition
+from kilt.abstraction.partition import WAYS, check_distances, clustering_errors, draw_seeds, partition
 from kilt.abstraction.partition_kernels import swap_medoids
 from kilt.errors import AbstractionError
 
@@ -156,10 +156,10 @@ def test_seeds_are_far_from_each_other_and_never_the_same():
 
 
 def test_more_clusters_have_less_error():
-    found = errors(distances(50), 10, restarts=5)
+    found = clustering_errors(distances(50), 10, restarts=5)
     assert len(found) == 10
     assert all(later <= before for before, later in pairwise(found))
-    assert errors(distances(6), 6)[-1] == 0
+    assert clustering_errors(distances(6), 6)[-1] == 0
 
 
 @pytest.mark.parametrize(

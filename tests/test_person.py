@@ -26,7 +26,15 @@ from kilt.games.holdem import Holdem
 from kilt.play.acpc import read_betting, read_log
 from kilt.play.agent import BASELINES, Observation
 from kilt.play.dealer import Dealer
-from kilt.play.person import Person, Session, advice, duplicate_deals, in_words, menu, read_action
+from kilt.play.person import (
+    Person,
+    Session,
+    action_menu,
+    advised_actions,
+    describe_action,
+    duplicate_deals,
+    read_action,
+)
 from loaders import Diary
 
 NOLIMIT, LIMIT, LEDUC = load_game("holdem.nolimit.2p"), load_game("holdem.limit.2p"), load_game("leduc")
@@ -149,7 +157,7 @@ def test_any_text_is_a_legal_action_or_answered(position, text):
 def test_what_words_say_can_be_typed(position, data):
     actions = position.actions()
     action = actions[data.draw(st.integers(0, len(actions) - 1))]
-    words = in_words(position, action).removesuffix(", all-in")
+    words = describe_action(position, action).removesuffix(", all-in")
     assert read_action(words, position) == action
 
 
@@ -158,18 +166,18 @@ def test_what_words_say_can_be_typed(position, data):
 
 def test_words():
     flop = read_betting("r300c/", NOLIMIT)
-    assert in_words(NOLIMIT.start(), "f", third=True) == "folds"
-    assert in_words(flop, "c") == "check"
-    assert in_words(flop, "r20000", third=True) == "bets 19,700, all-in"
+    assert describe_action(NOLIMIT.start(), "f", third=True) == "folds"
+    assert describe_action(flop, "c") == "check"
+    assert describe_action(flop, "r20000", third=True) == "bets 19,700, all-in"
     raised = flop.after("r600")
-    assert (in_words(raised, "c", third=True), in_words(raised, "r1200")) == ("calls 300", "raise to 900")
-    assert in_words(flop.after("r20000"), "c") == "call 19,700, all-in"
+    assert (describe_action(raised, "c", third=True), describe_action(raised, "r1200")) == ("calls 300", "raise to 900")
+    assert describe_action(flop.after("r20000"), "c") == "call 19,700, all-in"
 
 
 def test_a_call_takes_no_more_than_there_is():
     text = str(NOLIMIT.rules).replace("stack = 20000 20000", "stack = 20000 5000")
     position = Holdem(GameDef.parse(text)).start().after("c").after("r9000")
-    assert (position.to_call, in_words(position, "c")) == (4900, "call 4,900, all-in")
+    assert (position.to_call, describe_action(position, "c")) == (4900, "call 4,900, all-in")
     with pytest.raises(PlayError, match="takes all your chips"):
         read_action("r9500", position)
     assert read_action("all-in", position) == "c"
@@ -177,12 +185,12 @@ def test_a_call_takes_no_more_than_there_is():
 
 def test_menu_has_only_what_is_legal():
     for position in POSITIONS:
-        keys = {choice.key for choice in menu(position)}
+        keys = {choice.key for choice in action_menu(position)}
         assert ("f" in keys) == (position.facing > 0)
         assert bool(keys & {"r", "a"}) == (position.raise_bounds() is not None)
-    (only,) = [choice for choice in menu(read_betting("r300c/r10000", NOLIMIT)) if choice.key not in "fc"]
+    (only,) = [choice for choice in action_menu(read_betting("r300c/r10000", NOLIMIT)) if choice.key not in "fc"]
     assert only == ("r", "raise to 19,400–19,700", "50%, 1x, a")
-    assert menu(read_betting("r300c/r600r19000", NOLIMIT))[-1] == ("a", "raise to 19,700, all-in", "")
+    assert action_menu(read_betting("r300c/r600r19000", NOLIMIT))[-1] == ("a", "raise to 19,700, all-in", "")
 
 
 def test_names():
@@ -209,8 +217,8 @@ class Wise:
 
 def test_advice():
     observation = Observation(NOLIMIT.start(), (50, 51), (), 0)
-    assert advice(Wise(), observation) == [("raise to 300", 0.75), ("call 50", 0.25)]
-    assert advice(BASELINES["random"], observation) is None
+    assert advised_actions(Wise(), observation) == [("raise to 300", 0.75), ("call 50", 0.25)]
+    assert advised_actions(BASELINES["random"], observation) is None
 
 
 class Script:
@@ -258,7 +266,7 @@ def test_an_opponent_who_remembers():
     session = Session(LEDUC, "Ann", diary, Script(*["c"] * 100), seed=5)
     hands = [session.play() for _ in range(6)]
     assert session.agent is diary.copies[0] and diary.seen == []
-    assert session.agent.seen == [hand.seen_by(1 - hand.number % 2) for hand in hands]
+    assert session.agent.seen == [hand.from_seat(1 - hand.number % 2) for hand in hands]
 
 
 def test_a_hand_that_is_left_does_not_count():

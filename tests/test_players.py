@@ -8,7 +8,7 @@ from commands import answer, refused
 from kilt.errors import KiltError, PlayError
 from kilt.games import load_game
 from kilt.play.agent import BASELINES
-from kilt.players.known_tables import tabulated
+from kilt.players.known_tables import tabulate_policy
 from kilt.players.reference import player
 from kilt.solve.forms import load_problem
 from kilt.strategy.openspiel import to_openspiel
@@ -134,7 +134,7 @@ def test_objects_are_players(folder):
     for who in (run, whole, str(whole), kilt.open_run(whole), strategy, rows, policy, run.agent, player(run)):
         assert kilt.exploitability(who, "leduc") == pytest.approx(run.exploitability, rel=1e-9)
         agent = player(who, "leduc").agent
-        assert np.allclose(tabulated(agent, LEDUC, tree), run.table)
+        assert np.allclose(tabulate_policy(agent, LEDUC, tree), run.table)
     vectors = kilt.solve("leduc", iterations=50, threads=2)
     for who in (vectors, vectors.agent, vectors.strategy):
         assert kilt.exploitability(who, "leduc") == pytest.approx(vectors.exploitability, rel=1e-9)
@@ -150,7 +150,7 @@ def test_objects_are_players(folder):
 def test_a_uniform_player_takes_each_action_equally_often():
     problem = load_problem("leduc")
     agent = player("uniform").agent
-    assert np.allclose(tabulated(agent, LEDUC, problem.tree), problem.uniform())
+    assert np.allclose(tabulate_policy(agent, LEDUC, problem.tree), problem.uniform())
     seen = kilt.play_match("uniform", "always-call", 2000, game="holdem.nolimit.2p", seed=1)
     assert abs(seen.results).max() > 1000  # most of its raises are large
 

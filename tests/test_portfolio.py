@@ -90,7 +90,7 @@ def test_bounds_are_those_of_ucb1_where_components_never_stand_in_for_each_other
 def test_all_hands_count_for_those_who_play_alike():
     """Two names for one strategy: each hand scores both, with weight 1 whoever played."""
     twin = Playing("twin", 11)
-    hand = Dealer(LEDUC, 4).play(0, (MIXED, OPPONENT)).seen_by(0)
+    hand = Dealer(LEDUC, 4).play(0, (MIXED, OPPONENT)).from_seat(0)
     found = component_scores(LEDUC, hand, MIXED, (MIXED, twin), estimator_named("basic"))
     assert found.T.tolist() == [[1, hand.won, hand.won**2, 1, 1, 0]] * 2
 

@@ -9,11 +9,18 @@ from scipy.optimize import linprog
 from kilt.abstraction import potential
 from kilt.abstraction import potential_kernels as kernels
 from kilt.abstraction.buckets import AbstractionSpec
-from kilt.abstraction.estimate import estimate
+from kilt.abstraction.estimate import estimate_build
 from kilt.abstraction.features import Deal
 from kilt.abstraction.pipeline import build, build_order
 from kilt.abstraction.plan import BucketStep, Plan, RoundPlan, plan_named
-from kilt.abstraction.potential import block_of, centres_of, columns_of, fit, ground_distances, mean_distances
+from kilt.abstraction.potential import (
+    centre_columns,
+    cluster_centres,
+    distances_in_group,
+    fit_clusters,
+    ground_distances,
+    mean_distances,
+)
 from kilt.abstraction.steps import ALL, HoldingBatch, NextRound
 from kilt.cards.deck import Deck
 from kilt.errors import AbstractionError
@@ -109,7 +116,7 @@ def test_distances_of_means_that_are_far_apart_are_about_right(monkeypatch):
     monkeypatch.setattr(potential, "NEIGHBOURS", 10)
     few = mean_distances(means, ground)
     assert np.array_equal(few, few.T)
-    centres = ground_distances(centres_of(means, ground), absolute=False)
+    centres = ground_distances(cluster_centres(means, ground), absolute=False)
     assert np.abs(few - whole).mean() < 0.3 * np.abs(square(centres) - whole).mean()
 
 
@@ -121,7 +128,7 @@ def test_the_nearest_mean_is_found_in_its_group(absolute):
     points = rng.integers(10, size=(50, 9)).astype(np.int32)
     groups = rng.integers(3, size=50).astype(np.int32)
     labels, costs = -1 - groups, np.empty(50, dtype=np.float32)
-    changed = kernels.assign(points, 0, 50, 4, means, columns_of(means, ground), ground, labels, costs)
+    changed = kernels.assign_hands(points, 0, 50, 4, means, centre_columns(means, ground), ground, labels, costs)
     assert changed == 50
     for i, point in enumerate(points):
         every = [distance(point, mean, ground) for mean in means[4 * groups[i] : 4 * groups[i] + 4]]
@@ -141,21 +148,21 @@ def test_blocks_know_nothing_of_each_other():
         {},
     )
     costs["whole"] = np.empty(30, dtype=np.float32)
-    kernels.assign(points, 0, 30, 2, means, columns_of(means, whole), whole, labels, costs["whole"])
+    kernels.assign_hands(points, 0, 30, 2, means, centre_columns(means, whole), whole, labels, costs["whole"])
     wide = ground_distances(centroids, absolute=True)  # distances between blocks too
     spread = np.zeros((6, 15), dtype=np.float32)
     for block in range(3):
-        own, first = block_of(whole, 5 * block + 2)
+        own, first = distances_in_group(whole, 5 * block + 2)
         mine, ours = slice(2 * block, 2 * block + 2), slice(block, None, 3)
         spread[mine, first : first + 5] = means[mine]
         assert first == 5 * block
         for one, other in zip(own, ground_distances(centroids[first : first + 5], absolute=True), strict=True):
             assert np.array_equal(one, other)
-        assert np.array_equal(centres_of(means, whole)[mine], centres_of(means[mine], own))
+        assert np.array_equal(cluster_centres(means, whole)[mine], cluster_centres(means[mine], own))
         assert np.array_equal(mean_distances(means, whole, 3)[mine], mean_distances(means[mine], own))
         alone, cost = np.full(10, -1, dtype=np.int32), np.empty(10, dtype=np.float32)
-        there = points[ours] - np.int32(first), 0, 10, 2, means[mine], columns_of(means[mine], own), own
-        kernels.assign(*there, alone, cost)
+        there = points[ours] - np.int32(first), 0, 10, 2, means[mine], centre_columns(means[mine], own), own
+        kernels.assign_hands(*there, alone, cost)
         assert np.array_equal(labels[ours], 2 * block + alone)
         assert np.array_equal(costs["whole"][ours], cost)
     # Two blocks of means, whose next round is one: the distances are those of the square.
@@ -169,15 +176,15 @@ def test_fitting_lowers_distances():
     kinds = rng.dirichlet(np.full(12, 0.2), size=4)
     points = np.array([rng.choice(12, size=20, p=kinds[i % 4]) for i in range(200)], dtype=np.int32)
     weights = rng.random(200) + 0.5
-    means = fit(points, weights, 4, ground)
+    means = fit_clusters(points, weights, 4, ground)
     np.testing.assert_allclose(means.sum(axis=1), 1, atol=1e-5)
-    one = fit(points, weights, 1, ground)
+    one = fit_clusters(points, weights, 1, ground)
 
     def cost(means):
         return sum(w * min(distance(p, m, ground) for m in means) for p, w in zip(points, weights, strict=True))
 
     assert cost(means) < 0.6 * cost(one)
-    assert np.array_equal(fit(points, weights, 4, ground, threads=2), means)
+    assert np.array_equal(fit_clusters(points, weights, 4, ground, threads=2), means)
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -186,7 +193,7 @@ def test_no_cluster_is_ever_empty(seed):
     rng = np.random.default_rng(seed)
     ground = some_ground(rng, 6)
     points = rng.integers(6, size=(40, 3)).astype(np.int32)
-    means = fit(points, rng.random(40) + 0.1, 30, ground, seed=seed)
+    means = fit_clusters(points, rng.random(40) + 0.1, 30, ground, seed=seed)
     np.testing.assert_allclose(means.sum(axis=1), 1, atol=1e-5)
 
 
@@ -212,7 +219,7 @@ def test_next_buckets_are_those_of_all_ways_to_deal_on(built):
     rng = np.random.default_rng(4)
     for _ in range(20):
         board = flop.holdings.boards[rng.integers(len(flop.holdings.boards))].tolist()
-        _, row = flop.holdings.row(board)
+        _, row = flop.holdings.number_hands(board)
         hand = int(rng.choice(np.flatnonzero(row >= 0)))
         cards = holes[hand].tolist()
         left = [card for card in range(deck.size) if card not in (*board, *cards)]
@@ -248,5 +255,5 @@ def test_estimates_of_potential_aware_builds(name, measured):
 
     The largest took 75 CPU minutes on another machine, where 47 had been estimated.
     """
-    deal = Deal.of(load_game("holdem.nolimit.2p"))
-    assert estimate(AbstractionSpec.from_name(name, deal)).seconds == pytest.approx(measured / 0.74, rel=0.1)
+    deal = Deal.from_game(load_game("holdem.nolimit.2p"))
+    assert estimate_build(AbstractionSpec.from_name(name, deal)).seconds == pytest.approx(measured / 0.74, rel=0.1)

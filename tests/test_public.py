@@ -14,27 +14,27 @@ from scipy.spatial.distance import cdist
 
 import naive
 from kilt.abstraction import public as module
-from kilt.abstraction.boards import pair_seconds
+from kilt.abstraction.boards import measure_comparisons
 from kilt.abstraction.buckets import AbstractionSpec, CardAbstraction, load_classes, load_round
-from kilt.abstraction.classes import BoardClasses, describe
-from kilt.abstraction.estimate import estimate, estimate_in_codes
+from kilt.abstraction.classes import BoardClasses, describe_boards
+from kilt.abstraction.estimate import estimate_build, estimate_coded_build
 from kilt.abstraction.features import FEATURES, Deal, Features
 from kilt.abstraction.holdings import Holdings
-from kilt.abstraction.holdings_kernels import look_up_hands
+from kilt.abstraction.holdings_kernels import look_up_dealt_hands
 from kilt.abstraction.partition import partition
-from kilt.abstraction.pipeline import blocks_after, bucket_numbers, build, build_rounds, check, same_buckets
-from kilt.abstraction.plan import CODES, BucketStep, Plan, PublicPlan, RoundPlan, plan_named, plan_of
+from kilt.abstraction.pipeline import bucket_numbers, build, build_rounds, check_plan, next_round_groups, same_buckets
+from kilt.abstraction.plan import CODES, BucketStep, Plan, PublicPlan, RoundPlan, parse_plan, plan_named
 from kilt.abstraction.public import (
     BoardComparison,
     BoardSample,
     bucket_mean_distances,
     exact_distances,
-    products_of_rows,
+    row_products,
     schmid,
     tartanian7,
     waugh,
 )
-from kilt.abstraction.public_kernels import city_blocks
+from kilt.abstraction.public_kernels import add_l1_distances
 from kilt.cards.boards import card_permutations
 from kilt.cards.deck import FULL, Deck, subsets
 from kilt.cards.hands import hand_tables
@@ -86,7 +86,7 @@ def test_algorithm_2_is_half_the_l1_distance_of_counts(states, base, features):
     found = tartanian7(comparing(states, base, features))
     counts = np.zeros((len(states.boards), base[1].buckets), dtype=int)
     for b, board in enumerate(states.boards.tolist()):
-        row = base[1].row(board)
+        row = base[1].look_up_board(board)
         for hand in hands_on(board):
             counts[b, row[SHORT.deck.hole_index(hand)]] += 1
     assert (counts.sum(axis=1) == states.hands).all()
@@ -101,7 +101,7 @@ def test_boards_that_differ_by_suits_are_at_no_distance(base):
         rows = []
         for suits in permutations(range(3)):
             other = naive.rename(board, suits, SHORT.deck)
-            row = base[1].row(other)
+            row = base[1].look_up_board(other)
             rows.append(sorted(int(row[SHORT.deck.hole_index(hand)]) for hand in hands_on(other)))
         assert all(row == rows[0] for row in rows)
 
@@ -109,9 +109,9 @@ def test_boards_that_differ_by_suits_are_at_no_distance(base):
 def test_transitions_are_compared_by_l2(states, base, features):
     found = waugh(comparing(states, base, features))
     tables = np.zeros((len(states.boards), base[0].buckets, base[1].buckets))
-    first = base[0].row(())
+    first = base[0].look_up_board(())
     for b, board in enumerate(states.boards.tolist()):
-        row = base[1].row(board)
+        row = base[1].look_up_board(board)
         for hand in hands_on(board):
             place = SHORT.deck.hole_index(hand)
             tables[b, first[place], row[place]] += 1
@@ -126,14 +126,14 @@ def test_products_of_sparse_rows_are_those_of_scipy_to_the_bit():
     columns = [np.flatnonzero(rng.random(40) < share) for share in (0.02, 0.1, 0.5, 0.9, 1.0) * 6]
     entries = [(row, rng.random(len(row))) for row in columns if len(row)]
     table = csr_array(np.array([np.bincount(row, values, 40) for row, values in entries]))
-    assert np.array_equal(products_of_rows(entries), np.tril((table @ table.T).toarray()))
+    assert np.array_equal(row_products(entries), np.tril((table @ table.T).toarray()))
 
 
 def test_city_block_distances_are_those_of_scipy_to_the_bit():
     rng = np.random.default_rng(2)
     mine, theirs = rng.random((7, 12)), rng.random((5, 12))
     found = np.zeros((7, 5))
-    city_blocks(np.ascontiguousarray(mine.T), np.ascontiguousarray(theirs.T), found)
+    add_l1_distances(np.ascontiguousarray(mine.T), np.ascontiguousarray(theirs.T), found)
     assert np.array_equal(found, cdist(mine, theirs, "cityblock"))
 
 
@@ -144,7 +144,7 @@ def test_hand_by_hand_is_the_best_matching(states, features, ground):
     for i, j in rng.integers(0, len(states.boards), (4, 2)).tolist():
         apart = naive_ground(states.boards[i].tolist(), states.boards[j].tolist(), ground)
         rows, columns = linear_sum_assignment(apart)
-        assert exactly.pair(i, j) == pytest.approx(apart[rows, columns].mean(), abs=1e-5)
+        assert exactly.distance(i, j) == pytest.approx(apart[rows, columns].mean(), abs=1e-5)
 
 
 def naive_ground(mine, theirs, ground):
@@ -164,7 +164,7 @@ def naive_ground(mine, theirs, ground):
 @cache
 def histogram(hand, board):
     strengths = naive.final_strengths(hand, board, (0, 2, 3, 4), SHORT.deck)
-    return np.array(naive.cumulative_histogram(strengths, SHORT.top, 12)) / len(strengths)
+    return np.array(naive.cumulative_histogram(strengths, SHORT.best_strength, 12)) / len(strengths)
 
 
 @pytest.mark.parametrize("ground", ["history", "histogram"])
@@ -177,7 +177,7 @@ def test_heaps_of_equal_hands_give_the_exact_distance(states, features, tmp_path
     exactly = exact_distances(states, ground, features, 12)
     gathered = bucket_mean_distances(exactly, build_rounds(fine, tmp_path / "fine", [1], features)[1])
     for i, j in combinations(range(0, len(states.boards), 3), 2):
-        assert gathered.pair(i, j) == pytest.approx(exactly.pair(i, j), abs=1e-4)
+        assert gathered.distance(i, j) == pytest.approx(exactly.distance(i, j), abs=1e-4)
 
 
 def test_gathered_hands_tell_which_boards_are_near(states, features, base):
@@ -186,7 +186,7 @@ def test_gathered_hands_tell_which_boards_are_near(states, features, base):
     exactly = exact_distances(states, "history", features, 12)
     gathered = bucket_mean_distances(exactly, base[1])
     pairs = list(combinations(range(len(states.boards)), 2))[::2]
-    found, exact = (np.array([one.pair(i, j) for i, j in pairs]) for one in (gathered, exactly))
+    found, exact = (np.array([one.distance(i, j) for i, j in pairs]) for one in (gathered, exactly))
     assert np.abs(found - exact).max() < 0.15 * exact.max()
     assert spearmanr(found, exact).statistic > 0.95
 
@@ -242,7 +242,9 @@ def test_distances_are_found_once_for_all_plans_that_compare_alike(features, tmp
 
 
 def test_an_honest_estimate(states, features):
-    seconds, pairs = pair_seconds(AbstractionSpec("", SHORT, Plan((), (PublicPlan(2, 3),))), PublicPlan(2, 3), features)
+    seconds, pairs = measure_comparisons(
+        AbstractionSpec("", SHORT, Plan((), (PublicPlan(2, 3),))), PublicPlan(2, 3), features
+    )
     assert pairs == comb(len(states.boards), 2)
     assert seconds > 0
 
@@ -252,10 +254,10 @@ def test_an_honest_estimate(states, features):
 
 def test_the_hands_of_two_boards():
     holdings = Deal().holdings((3,))
-    two = np.array([holdings.row(FULL.cards(name))[0] for name in ("AsKhQd", "AsKhJd")])
+    two = np.array([holdings.number_hands(FULL.cards(name))[0] for name in ("AsKhQd", "AsKhJd")])
     states = BoardSample(Deal(), 1, holdings, two)
     assert states.hands * len(two) == 2352
-    assert sum(int((holdings.row(board)[1] >= 0).sum()) for board in states.boards) == 2352
+    assert sum(int((holdings.number_hands(board)[1] >= 0).sum()) for board in states.boards) == 2352
 
 
 @pytest.mark.slow
@@ -267,7 +269,7 @@ def test_boards_that_swap_the_roles_of_two_ranks(tmp_path):
     found = build_rounds(AbstractionSpec("base", deal, Plan(rounds)), tmp_path / "base", [0, 1], features)
     holdings = deal.holdings((3,))
     states = BoardSample(deal, 1, holdings, np.arange(len(holdings.boards)))
-    alike = [holdings.row(FULL.cards(name))[0] for name in ("AhKs3d", "AhKs2d")]
+    alike = [holdings.number_hands(FULL.cards(name))[0] for name in ("AhKs3d", "AhKs2d")]
     apart = {}
     for method in (tartanian7, waugh):
         mine = method(comparing(states, found, features))[alike[0]]
@@ -278,13 +280,13 @@ def test_boards_that_swap_the_roles_of_two_ranks(tmp_path):
     distances = tartanian7(comparing(states, found, features))
     labels = partition(distances, 60).labels.astype(np.int32)
     flops = subsets(52, 3).astype(np.int64)
-    of = BoardClasses(holdings, labels, 60).of(flops)
+    of = BoardClasses(holdings, labels, 60).look_up(flops)
     assert len(flops) == 22_100
     assert set(of.tolist()) == set(range(60))
-    assert np.array_equal(np.bincount(of), np.bincount(labels, holdings.ways).astype(int))
+    assert np.array_equal(np.bincount(of), np.bincount(labels, holdings.deal_counts).astype(int))
     renamed = card_permutations(FULL)[:, flops]  # whatever the suits are called, it is the same class
     assert all(
-        np.array_equal(BoardClasses(holdings, labels, 60).of(other.astype(np.int64)), of) for other in renamed[::5]
+        np.array_equal(BoardClasses(holdings, labels, 60).look_up(other.astype(np.int64)), of) for other in renamed[::5]
     )
 
 
@@ -297,12 +299,12 @@ def test_classes_partition_all_boards(features, tmp_path):
     build(identity, tmp_path / "run", cache=features.folder)
     classes = load_classes(tmp_path / "run", identity, public)
     boards = np.array(list(naive.all_hands((2,), SHORT.deck)))
-    labels = classes.of(boards)
+    labels = classes.look_up(boards)
     assert set(labels.tolist()) == set(range(5))
     assert len(boards) == comb(12, 2)
     for board, label in zip(boards.tolist(), labels.tolist(), strict=True):
         others = [naive.rename(board, suits, SHORT.deck) for suits in permutations(range(3))]
-        assert set(classes.of(np.array(others)).tolist()) == {label}
+        assert set(classes.look_up(np.array(others)).tolist()) == {label}
     assert classes.distances.shape == (len(classes.labels),) * 2
     assert classes.figures["error"] > 0
 
@@ -374,9 +376,9 @@ def test_rounds_that_are_sorted_alike_are_taken_from_another_abstraction(built, 
 
 def known_classes(case, found, out, boards):
     """[board] the class of some boards, by the last round that has classes."""
-    r = SHORT.sizes.index(boards.shape[1])
+    r = SHORT.board_sizes.index(boards.shape[1])
     public = CASES[case].public_at(r)
-    return load_classes(out, found.identity, public).of(boards) if public else None
+    return load_classes(out, found.identity, public).look_up(boards) if public else None
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -392,7 +394,7 @@ def test_no_bucket_is_that_of_two_classes_over_millions_of_deals(built, case):
     cards, hands = np.empty((deals, 8), dtype=np.int64), np.empty((deals, 2), dtype=np.int64)
     deal_cards(seeds, 0, SHORT.deck.size, cards)
     showdown_winners(cards, 2, hand_tables(6, SHORT.deck), hands, np.empty(deals, dtype=np.float32))
-    for r, size in enumerate(SHORT.sizes):
+    for r, size in enumerate(SHORT.board_sizes):
         boards, buckets = cards[:, 4 : 4 + size], np.empty((deals, 2), dtype=np.uint32)
         found.rounds[r].look_up(boards, hands, buckets)
         labels = known_classes(case, found, out, boards)
@@ -408,10 +410,10 @@ def test_no_bucket_is_that_of_two_classes(built, case):
     found, out = built(case)
     rng = np.random.default_rng(1)
     deals = np.array([rng.permutation(12)[:6] for _ in range(3000)])
-    for r, size in enumerate(SHORT.sizes):
+    for r, size in enumerate(SHORT.board_sizes):
         this = found.rounds[r]
         boards = deals[:, 2 : 2 + size]
-        rows = this.rows(np.ascontiguousarray(boards))
+        rows = this.look_up_boards(np.ascontiguousarray(boards))
         mine = rows[np.arange(len(deals)), [SHORT.deck.hole_index(deal[:2]) for deal in deals.tolist()]]
         assert mine.min() >= 0
         assert mine.max() < this.buckets
@@ -429,7 +431,7 @@ def test_every_bucket_is_used_and_sizes_count_all_deals(built, case):
         dealt = [cards for cards in SHORT.board_cards[: r + 1] if cards]
         boards = np.array(list(naive.all_hands(dealt, SHORT.deck))) if dealt else np.zeros((1, 0), dtype=np.int64)
         counts = np.zeros(this.buckets)
-        for board, row in zip(boards.tolist(), this.rows(boards), strict=True):
+        for board, row in zip(boards.tolist(), this.look_up_boards(boards), strict=True):
             for hand in hands_on(board):
                 counts[row[SHORT.deck.hole_index(hand)]] += 1
         assert (counts > 0).all()
@@ -442,7 +444,7 @@ def test_suits_make_no_difference(built, case):
     rng = np.random.default_rng(2)
     for _ in range(60):
         deal = rng.permutation(12)[:6].tolist()
-        for size in SHORT.sizes:
+        for size in SHORT.board_sizes:
             buckets = {
                 found.bucket(other[:2], other[2 : 2 + size])
                 for other in (naive.rename(deal, suits, SHORT.deck) for suits in permutations(range(3)))
@@ -455,7 +457,7 @@ def test_members_are_the_hands_of_a_bucket(built, case):
     found, _ = built(case)
     for this in found.rounds[1:]:
         for bucket in range(0, this.buckets, 3):
-            boards, hands = this.members(bucket)
+            boards, hands = this.bucket_members(bucket)
             assert len(boards)
             for board, hand in list(zip(boards.tolist(), hands.tolist(), strict=True))[:40]:
                 assert found.bucket(HOLES[hand], board) == bucket
@@ -468,7 +470,7 @@ def test_codes_sort_as_the_naive_twin_does(built):
     classes = last.coded.classes
     boards = np.array(list(naive.all_hands((2, 1, 1), SHORT.deck)))[::7]
     strengths, on = {}, cache(lambda cards: naive.board_strengths(cards, SHORT.deck, 2))
-    for board, row, label in zip(boards.tolist(), last.rows(boards), classes.of(boards), strict=True):
+    for board, row, label in zip(boards.tolist(), last.look_up_boards(boards), classes.look_up(boards), strict=True):
         values = on(tuple(sorted(board)))
         for hand in hands_on(board):
             strengths.setdefault((int(label), int(row[SHORT.deck.hole_index(hand)])), []).append(values[hand])
@@ -482,9 +484,9 @@ def test_the_distortion_of_codes_is_that_of_hands(features, tmp_path):
     asked = plan("IR-KE-KO 10-3-3-2", PublicPlan(2, 4, codes=10**6))
     found = build(AbstractionSpec("fine", SHORT, asked), tmp_path / "fine", cache=features.folder).rounds[3]
     boards = np.array(list(naive.all_hands((2, 1, 1), SHORT.deck)))
-    labels, sets = found.rows(boards), SHORT.holdings((4,))
+    labels, sets = found.look_up_boards(boards), SHORT.holdings((4,))
     ((_, table),) = FEATURES["ochs"].tables(features, asked.settings, 3)
-    row = cache(lambda cards: np.maximum(sets.row(cards)[1], 0))
+    row = cache(lambda cards: np.maximum(sets.number_hands(cards)[1], 0))
     points = table.values[[row(tuple(sorted(board))) for board in boards.tolist()]] * table.scale
     there = np.array([[not set(hand) & set(board) for hand in HOLES] for board in boards.tolist()])
     points, labels = points[there], labels[there]
@@ -497,8 +499,8 @@ def test_later_classes_are_inside_earlier_ones(built):
     flop, turn = (load_classes(out, found.identity, public) for public in found.identity.plan.public)
     boards = np.array(list(naive.all_hands((2, 1), SHORT.deck)))
     assert (flop.number, turn.number) == (3, 6)
-    assert np.array_equal(turn.of(boards) // 2, flop.of(boards))
-    assert len(set(turn.of(boards).tolist())) == 6
+    assert np.array_equal(turn.look_up(boards) // 2, flop.look_up(boards))
+    assert len(set(turn.look_up(boards).tolist())) == 6
 
 
 def test_classes_that_are_there_can_be_used(features, tmp_path):
@@ -526,7 +528,7 @@ def test_building_goes_on_and_loads_again(features, tmp_path, built):
     whole = build(again, tmp_path / "run", cache=features.folder)
     assert (tmp_path / "run" / "boards-2" / "manifest.json").stat().st_mtime_ns == before
     boards = np.array(list(naive.all_hands((2, 1, 1), SHORT.deck)))[::50]
-    assert np.array_equal(whole.rounds[3].rows(boards), found.rounds[3].rows(boards))
+    assert np.array_equal(whole.rounds[3].look_up_boards(boards), found.rounds[3].look_up_boards(boards))
     assert CardAbstraction.load(tmp_path / "run").identity == whole.identity
 
 
@@ -534,8 +536,8 @@ def test_plans_are_written_and_read():
     for case in CASES.values():
         import tomllib
 
-        assert plan_of(tomllib.loads(case.toml())) == case
-    one = plan_of({"rounds": [], "public": {"round": 2, "classes": 7}})
+        assert parse_plan(tomllib.loads(case.toml())) == case
+    one = parse_plan({"rounds": [], "public": {"round": 2, "classes": 7}})
     assert one.public == (PublicPlan(2, 7),)
 
 
@@ -592,15 +594,17 @@ def test_a_base_of_other_cards_is_refused(features, tmp_path):
 
 
 def test_estimates_know_of_classes():
-    coded, direct = (estimate(AbstractionSpec("", SHORT, CASES[name])) for name in ("codes", "each hand by itself"))
+    coded, direct = (
+        estimate_build(AbstractionSpec("", SHORT, CASES[name])) for name in ("codes", "each hand by itself")
+    )
     assert 0 < coded.disk < direct.disk
     less, *none = (
-        estimate_in_codes(AbstractionSpec("", SHORT, CASES[name]))
+        estimate_coded_build(AbstractionSpec("", SHORT, CASES[name]))
         for name in ("each hand by itself", "codes", "looking ahead", "inside what was before")
     )
     assert none == [None, None, None]
     many = replace(CASES["codes"], public=(replace(CASES["codes"].public[0], codes=CODES),))
-    assert less == estimate(AbstractionSpec("", SHORT, many))
+    assert less == estimate_build(AbstractionSpec("", SHORT, many))
 
 
 @pytest.mark.parametrize(
@@ -616,7 +620,7 @@ def test_estimates_know_of_classes():
 def test_blocks_are_what_a_round_and_those_that_look_at_it_tell_apart(name, public, blocks):
     classes = [PublicPlan(r, number, until=sum(until)) for r, number, *until in public]
     spec = AbstractionSpec("", SHORT, plan(name, *classes))
-    assert [blocks_after(spec, r) for r in range(3)] == blocks
+    assert [next_round_groups(spec, r) for r in range(3)] == blocks
 
 
 @pytest.mark.parametrize(
@@ -630,7 +634,7 @@ def test_blocks_are_what_a_round_and_those_that_look_at_it_tell_apart(name, publ
 )
 def test_descriptions(boards, words):
     cards = np.array([FULL.cards(board) for board in boards])
-    assert describe(cards, np.ones(len(cards), dtype=np.int64), FULL) == words
+    assert describe_boards(cards, np.ones(len(cards), dtype=np.int64), FULL) == words
 
 
 @pytest.mark.parametrize(
@@ -650,7 +654,7 @@ def test_descriptions(boards, words):
 )
 def test_classes_that_make_no_sense(public, words):
     with pytest.raises(AbstractionError, match=words):
-        check(
+        check_plan(
             AbstractionSpec("odd", SHORT, plan("IR-KE-KO 10-3-3-2", PublicPlan(**{"round": 2, "classes": 4} | public)))
         )
 
@@ -661,10 +665,10 @@ def test_a_round_cannot_remember_codes():
     recalling = (*rounds[:3], replace(rounds[3], recall=True))
     odd = replace(plan("IR-KE-KO 10-3-3-2", PublicPlan(2, 4, codes=60, until=3)), rounds=recalling)
     with pytest.raises(AbstractionError, match="which has codes"):
-        check(AbstractionSpec("odd", SHORT, odd))
+        check_plan(AbstractionSpec("odd", SHORT, odd))
     twice = plan("IR-KE-KO 10-3-3-2", PublicPlan(2, 4, until=2), PublicPlan(3, 2, base="IR-KE-KO 10-9-9-9"))
     with pytest.raises(AbstractionError, match="inside those of round 2"):
-        check(AbstractionSpec("odd", SHORT, twice))
+        check_plan(AbstractionSpec("odd", SHORT, twice))
 
 
 def test_what_fails_at_the_start_leaves_the_folder_free(features, tmp_path):
@@ -681,7 +685,9 @@ def test_look_ups_count_no_holdings():
     holdings = Holdings((2,), SHORT.deck, 2)
     found = np.empty((1, 1), dtype=np.uint32)
     index = holdings.index
-    look_up_hands(index, np.zeros((len(holdings.boards), 66), np.uint8), np.array([[0, 1]]), np.array([[7]]), found)
+    look_up_dealt_hands(
+        index, np.zeros((len(holdings.boards), 66), np.uint8), np.array([[0, 1]]), np.array([[7]]), found
+    )
     assert "tables" not in vars(holdings)
 
 

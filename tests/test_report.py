@@ -23,9 +23,9 @@ from kilt.games.holdem import Holdem
 from kilt.runs.budget import Step
 from kilt.solve.external import ExternalMCCFR
 from kilt.strategy.blueprint import Blueprint
-from kilt.viz.ranges import colours, first_decisions, grids, plot_ranges
-from kilt.viz.report import Contents, MatchResult, contents_of, html_of, write_report
-from kilt.viz.winrates import opponents, plot_win_rates
+from kilt.viz.ranges import action_colours, first_decisions, plot_ranges, preflop_grids
+from kilt.viz.report import Contents, MatchResult, collect_contents, report_html, write_report
+from kilt.viz.winrates import measured_opponents, plot_win_rates
 
 TINY = """GAMEDEF
 nolimit
@@ -50,7 +50,7 @@ OFF = Finding("aces <fold>", "they & should not", {"small blind": 0.5}, "%", "at
 
 def blueprint_of(folder, suits=2, held=2, board=3, name="PR-PHS-PHS 5-5"):
     game = Holdem(GameDef.parse(TINY.format(suits=suits, held=held, board=board)), "tiny")
-    deal = Deal.of(game)
+    deal = Deal.from_game(game)
     plan = plan_named(name, deal.board_cards)
     cards = build(AbstractionSpec(name, deal, plan), folder / "cards", cache=None, threads=1)
     abstract = AbstractGame(game, cards, actions_of("1x, a; a"))
@@ -94,7 +94,7 @@ class Page(HTMLParser):
 
 
 def test_grids_have_what_the_blueprint_says(blueprint):
-    opening, answer, *_ = found = grids(blueprint, first_decisions(blueprint))
+    opening, answer, *_ = found = preflop_grids(blueprint, first_decisions(blueprint))
     assert len(found) == 6
     assert opening.title == "small blind opens"
     assert [grid.title for grid in found[1:4]] == [
@@ -119,38 +119,38 @@ def test_grids_have_what_the_blueprint_says(blueprint):
 
 
 def test_raises_get_darker():
-    shades = colours(("fold", "call", "raise to 200", "raise to 300", "all-in"))
+    shades = action_colours(("fold", "call", "raise to 200", "raise to 300", "all-in"))
     assert len({*shades}) == 5
     light = [sum(int(shade[place : place + 2], 16) for place in (1, 3, 5)) for shade in shades[2:]]
     assert light == sorted(light, reverse=True)
-    assert shades[-1] == colours(("fold", "call", "all-in"))[-1]
+    assert shades[-1] == action_colours(("fold", "call", "all-in"))[-1]
 
 
 def test_pictures_of_ranges(blueprint, tmp_path):
-    found = grids(blueprint, first_decisions(blueprint))
+    found = preflop_grids(blueprint, first_decisions(blueprint))
     plot_ranges(found, "starting hands", tmp_path / "ranges.png")
     assert (tmp_path / "ranges.png").read_bytes().startswith(b"\x89PNG")
     forgotten = replace(blueprint, shares=np.zeros_like(blueprint.shares))
-    plot_ranges(grids(forgotten, first_decisions(forgotten, 1)), "starting hands", tmp_path / "grey.svg")
+    plot_ranges(preflop_grids(forgotten, first_decisions(forgotten, 1)), "starting hands", tmp_path / "grey.svg")
     assert "never reached" in (tmp_path / "grey.svg").read_text()
     with pytest.raises(ArtifactError, match="cannot be written"):
         plot_ranges(found[:1], "starting hands", tmp_path / "nowhere" / "ranges.png")
     last = int(np.flatnonzero(blueprint.nodes.round == 1)[-1])
     with pytest.raises(RunError, match=rf"node {last} is no decision of the first round, which has \d+: use some"):
-        grids(blueprint, [0, last])
+        preflop_grids(blueprint, [0, last])
 
 
 def test_other_decks(tmp_path):
     with pytest.raises(GameError, match="tiny deals 1 private card: hand grids are for games that deal 2"):
-        grids(blueprint_of(tmp_path / "one", held=1, board=1, name="lossless"), [0])
-    (grid,) = grids(blueprint_of(tmp_path / "suit", suits=1, board=1, name="lossless"), [0])
+        preflop_grids(blueprint_of(tmp_path / "one", held=1, board=1, name="lossless"), [0])
+    (grid,) = preflop_grids(blueprint_of(tmp_path / "suit", suits=1, board=1, name="lossless"), [0])
     assert not grid.reach[1, 0]  # one suit: no pairs, nothing offsuit
     assert not grid.reach[0, 0]
     assert grid.reach[0, 1] == 1
 
 
 def test_win_rates(tmp_path):
-    assert opponents(STEPS) == ["always-call", "always-raise", "always-fold"]
+    assert measured_opponents(STEPS) == ["always-call", "always-raise", "always-fold"]
     plot_win_rates(STEPS, "win rates", tmp_path / "rates.png")
     plot_win_rates([Step(0, 0.0, nan, nan, nan, {"always-call": 1.0}), *STEPS[:1]], "one", tmp_path / "one.png")
     assert (tmp_path / "rates.png").read_bytes().startswith(b"\x89PNG")
@@ -159,7 +159,7 @@ def test_win_rates(tmp_path):
 
 
 def test_a_page_stands_alone(blueprint, tmp_path):
-    contents = contents_of(
+    contents = collect_contents(
         blueprint,
         steps=STEPS,
         matches=[
@@ -201,14 +201,14 @@ def test_a_page_stands_alone(blueprint, tmp_path):
 
 
 def test_what_is_not_there_is_left_out():
-    page = Page(html_of(Contents("nothing")))
+    page = Page(report_html(Contents("nothing")))
     assert [tag for tag, _ in page.tags if tag in ("h1", "h2", "img", "table")] == ["h1"]
-    fine = Page(html_of(Contents("fine", sanity=[Report("tiny", 100, 0, (FINE,))])))
+    fine = Page(report_html(Contents("fine", sanity=[Report("tiny", 100, 0, (FINE,))])))
     assert "The sanity report passed all checks." in fine.text
 
 
 def test_exploitability_is_drawn_where_it_is_known():
     steps = [Step(n, 0.1 * n, 1 / n, 2 / n, 0.0) for n in (1, 2, 4, 8)]
-    page = Page(html_of(Contents("known", steps=steps, unit="chips/game")))
+    page = Page(report_html(Contents("known", steps=steps, unit="chips/game")))
     assert "Exploitability of the average strategy at the end: 0.125 chips/game" in page.text
     assert len([tag for tag, _ in page.tags if tag == "img"]) == 1

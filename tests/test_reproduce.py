@@ -23,7 +23,7 @@ from kilt.evaluate import flops
 from kilt.evaluate.evaluator import VectorEvaluator, evaluator_for
 from kilt.evaluate.stats import Estimate
 from kilt.games import load_game
-from kilt.games.gamedef import library
+from kilt.games.gamedef import shipped_definitions
 from kilt.players.known_tables import agent_profile
 from kilt.players.profile import StrategyRef
 from kilt.solve import forms
@@ -178,7 +178,7 @@ def test_agents_in_any_form(agent):
 def test_agents_need_no_tables_by_board(monkeypatch, tmp_path):
     """Where those do not fit into memory, agents that look at no board can be judged all the same."""
     file = tmp_path / "large.game"
-    file.write_text(library()["holdem.2-1"].replace("numRanks = 13", "numRanks = 4"))
+    file.write_text(shipped_definitions()["holdem.2-1"].replace("numRanks = 13", "numRanks = 4"))
     monkeypatch.setattr(forms.flat, "MOST_NODES", 100)
     wanted = answer("evaluate", "exploitability", "--game", file, "--agent", "always-call")
     monkeypatch.setattr("kilt.machine.available_memory", lambda: 0.0)
@@ -219,13 +219,13 @@ def test_best_responses_in_parts(short, flat, agent, tmp_path):
     responses = responses_to(VectorGame(short, threads=2, by_board=False), agent, tmp_path)
     assert responses.time_left() > 0
     responses.compute(Quiet())
-    assert (responses.complete, responses.share) == (True, 1.0)
-    assert responses.won() == pytest.approx(response_values(flat, flat_table(flat, agent)), abs=1e-9)
+    assert (responses.complete, responses.share_done) == (True, 1.0)
+    assert responses.response_values() == pytest.approx(response_values(flat, flat_table(flat, agent)), abs=1e-9)
 
 
 def test_parts_are_weighed_by_their_last_boards(short):
     game = VectorGame(short, by_board=False)
-    boards = flops.rivers_of(game)
+    boards = flops.count_rivers(game)
     assert boards.sum() == np.diff(game.tree.board_start)[-1]
     assert len(boards) == np.diff(game.tree.board_start)[1]
 
@@ -243,7 +243,7 @@ def test_stopped_parts_go_on_with_the_same_numbers(short, tmp_path):
     last = responses_to(two, "call-or-raise", tmp_path / "broken")
     last.compute(Quiet())
     assert np.array_equal(last.values, whole.values)
-    assert last.won() == whole.won()
+    assert last.response_values() == whole.response_values()
 
 
 def test_the_table(tiny):

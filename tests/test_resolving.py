@@ -11,7 +11,7 @@ from kilt.abstraction.actions import actions_of
 from kilt.config import RESOLVE_METHODS
 from kilt.errors import GameError
 from kilt.games import load_game
-from kilt.games.subgame import first_round_of, subgame
+from kilt.games.subgame import cut_after_first_round, subgame
 from kilt.play.agent import PublicPolicy
 from kilt.search.continuations import BlueprintContinuations
 from kilt.solve.cfr import Cfr
@@ -232,7 +232,7 @@ def test_ends_of_a_round_are_worth_what_the_rest_of_the_game_is():
             return [PublicPolicy(*self.table(position), np.zeros(6, dtype=int)) for _ in boards]
 
     few, every = (
-        BlueprintContinuations(game, "", 0, Caller(), 2, boards)(first_round_of(root), [game.replay("cc")])
+        BlueprintContinuations(game, "", 0, Caller(), 2, boards)(cut_after_first_round(root), [game.replay("cc")])
         for boards in (3, 0)
     )
     np.testing.assert_allclose(few.values, every.values, atol=1e-6)

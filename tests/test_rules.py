@@ -12,7 +12,7 @@ from kilt.errors import GameError
 from kilt.games import load_game
 from kilt.games.bluff import BLUFF, Bluff
 from kilt.games.game import TERMINAL, Position
-from kilt.games.gamedef import UNLIMITED, GameDef, ready_made
+from kilt.games.gamedef import UNLIMITED, GameDef, load_definition
 from kilt.games.holdem import CALL, FOLD, Betting, Holdem
 from oracles import EDGES, MAIN, TABLES
 
@@ -50,7 +50,7 @@ def test_open_spiel_numbers_cards_as_kilt_does(rules: GameDef) -> None:
 def test_every_raise_may_be_the_smallest(oracle: str) -> None:
     # The ACPC server has room for 64 actions in a round, and forces a call when there are 63; pokerkit has no bound.
     most_raises = 1000 if oracle == "open_spiel" else 62
-    rules = ready_made("holdem.nolimit.2p")
+    rules = load_definition("holdem.nolimit.2p")
     raises = 0
 
     def raise_the_minimum(position: Betting) -> str:

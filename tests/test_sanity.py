@@ -17,7 +17,7 @@ from kilt.abstraction.plan import CANONICAL, BucketStep, Plan, RoundPlan, plan_n
 from kilt.cli import sanity as commands
 from kilt.errors import PlayError
 from kilt.evaluate import sanity
-from kilt.evaluate.sanity import report
+from kilt.evaluate.sanity import check_blueprint
 from kilt.evaluate.self_play import SelfPlay, buckets_and_results, draw_deals
 from kilt.games import load_game
 from kilt.games.gamedef import GameDef
@@ -52,7 +52,7 @@ app.command()(commands.sanity)
 
 
 def abstract_game(folder, game, plan, actions=None):
-    deal = Deal.of(game)
+    deal = Deal.from_game(game)
     cards = build(AbstractionSpec("cards", deal, plan), folder / "cards", cache=None, threads=1)
     return AbstractGame(game, cards, actions)
 
@@ -138,7 +138,7 @@ ANSWERS = (
 
 def test_what_is_solved_is_fine(solved):
     """Except for the nuts, whose bucket of ten has hands that fold, and for answers to bets: it has two raises."""
-    said = report(solved, deals=DEALS)
+    said = check_blueprint(solved, deals=DEALS)
     assert {this.name for this in said.off} <= {NUTS, *ANSWERS}, str(said)
     fine = replace(said, findings=tuple(this for this in said.findings if not this.off))
     assert fine.ok and str(fine) == "short, average strategy: all checks passed"
@@ -169,24 +169,24 @@ def test_the_strategy_as_played_is_checked(solved, name):
             if any(row := solved.row(node, bucket)):
                 first = int(solved.first[node]) + bucket * len(row)
                 shares[first : first + len(row)] = apply(rule, solved.labels(node), row, first=not acted[node])
-    found, expected = report(solved, 500, rule=rule), report(replace(solved, shares=shares), 500)
+    found, expected = check_blueprint(solved, 500, rule=rule), check_blueprint(replace(solved, shares=shares), 500)
     assert found.strategy == f"as played: {name}" and expected.strategy == "average strategy"
     assert [this.name for this in found.findings] == [this.name for this in expected.findings]
     for this, that in zip(found.findings, expected.findings, strict=True):
         assert this.figures == pytest.approx(that.figures, abs=1e-6)
-    assert found.findings != report(solved, 500).findings
+    assert found.findings != check_blueprint(solved, 500).findings
 
 
 def test_seeds_make_reports(solved):
-    said = report(solved, deals=500, seed=3)
-    assert report(solved, deals=500, seed=3) == said != report(solved, deals=500, seed=4)
+    said = check_blueprint(solved, deals=500, seed=3)
+    assert check_blueprint(solved, deals=500, seed=3) == said != check_blueprint(solved, deals=500, seed=4)
     with pytest.raises(PlayError, match=r"0 deals are too few: use 1 or more; the default is 20,000"):
-        report(solved, deals=0)
+        check_blueprint(solved, deals=0)
 
 
 def test_aces_that_fold_are_loud(solved):
     bad = changed(solved, 0, folding(solved, aces_of(solved)))
-    said = report(bad, deals=500)
+    said = check_blueprint(bad, deals=500)
     assert not said.ok
     assert said.off[0].name == ACES
     assert said.off[0].figures["small blind"] == 1  # they open by folding
@@ -221,16 +221,16 @@ def naive_aces(blueprint, seat):
 
 def test_aces_are_counted_exactly(solved):
     noisy = replace(solved, shares=random().integers(1, 200, len(solved.shares)).astype(np.uint8))
-    figures = found(sanity.aces(noisy), ACES).figures
+    figures = found(sanity.check_aces(noisy), ACES).figures
     assert figures["big blind"] == pytest.approx(naive_aces(noisy, BIG))
     assert figures["small blind"] == pytest.approx(naive_aces(noisy, SMALL))
 
 
 def test_nuts_that_fold_are_loud(solved):
-    finding = found(sanity.nuts(changed(solved, 3, folding(solved)), 100, random()), NUTS)
+    finding = found(sanity.check_nuts(changed(solved, 3, folding(solved)), 100, random()), NUTS)
     assert finding.off
     assert set(finding.figures.values()) == {1.0}
-    worst_only = found(sanity.nuts(changed(solved, 3, folding(solved, slice(0, 5))), 400, random()), NUTS)
+    worst_only = found(sanity.check_nuts(changed(solved, 3, folding(solved, slice(0, 5))), 400, random()), NUTS)
     assert max(worst_only.figures.values()) < 0.2  # boards whose best hand is what everybody has
 
 
@@ -242,7 +242,7 @@ def test_the_nuts_are_the_nuts(solved):
 
 def test_what_was_never_reached_is_loud(solved):
     empty = replace(solved, shares=np.zeros_like(solved.shares))
-    said = report(empty, deals=500)
+    said = check_blueprint(empty, deals=500)
     assert UNSEEN in [this.name for this in said.off]
     assert {this.name: this.figures for this in said.findings}["information sets without a strategy"] == dict.fromkeys(
         ("preflop", "flop", "turn", "river"), 1.0
@@ -251,7 +251,7 @@ def test_what_was_never_reached_is_loud(solved):
     def forget(node, rows):
         rows[:2] = 0
 
-    finding = found(sanity.actions_and_value(changed(solved, 3, forget), DEALS, random()), UNSEEN)
+    finding = found(sanity.check_self_play(changed(solved, 3, forget), DEALS, random()), UNSEEN)
     assert finding.figures["preflop"] == finding.figures["turn"] == 0
     assert 0.05 < finding.figures["river"] < 0.4
 
@@ -261,7 +261,7 @@ def test_large_blueprints_are_read_in_part(solved, monkeypatch):
         rows[0] = 0
 
     monkeypatch.setattr(sanity, "LOOKED_AT", 100)
-    figures = sanity.unsolved(changed(solved, 3, forget), random()).figures
+    figures = sanity.check_visits(changed(solved, 3, forget), random()).figures
     assert figures["turn"] == 0
     assert figures["river"] == pytest.approx(0.1)
 
@@ -270,7 +270,7 @@ def test_a_seat_that_throws_away_its_chips_is_loud(solved):
     """The small blind calls, and folds to the bet that always comes on the flop."""
     bad = changed(solved, 0, lambda node, rows: always(folds(solved, node))(node, rows))
     bad = changed(bad, 1, lambda node, rows: always(0 if folds(solved, node) else 1)(node, rows))
-    finding = found(sanity.actions_and_value(bad, 100, random()), "value of self-play")
+    finding = found(sanity.check_self_play(bad, 100, random()), "value of self-play")
     assert finding.off
     assert finding.figures == {"big blind": 1000, "small blind": -1000}
     assert finding.seen == "big blind +1,000 mbb/h, small blind -1,000 mbb/h, ± 0"
@@ -295,7 +295,7 @@ def test_walks_are_what_agents_play(which, request):
     walk = SelfPlay(pure, buckets_and_results(pure, cards), random())
     moves = sum(len(move.deal) for move in walk)
     played = [dealer.play(number, (agent, agent)) for number in range(200)]
-    assert walk.won().tolist() == [hand.payoffs[0] for hand in played]
+    assert walk.winnings().tolist() == [hand.payoffs[0] for hand in played]
     assert moves == sum(sign in "fcr" for hand in played for sign in hand.position.history)
 
 
@@ -309,19 +309,19 @@ def test_walks_draw_as_often_as_agents(solved):
 
 
 def test_translation_that_turns_back_is_loud(solved):
-    findings = sanity.translation(solved, lambda a, b, x: 1 - pseudo_harmonic(a, b, x), random())
+    findings = sanity.check_translation(solved, lambda a, b, x: 1 - pseudo_harmonic(a, b, x), random())
     assert [this.off for this in findings] == [False, True]
 
 
 def test_illegal_answers_are_loud(solved, monkeypatch):
     monkeypatch.setattr(BlueprintAgent, "_legal", lambda self, label, level, position: "r1")
-    finding = found(sanity.translation(solved, pseudo_harmonic, random()), "answers that are not legal")
+    finding = found(sanity.check_translation(solved, pseudo_harmonic, random()), "answers that are not legal")
     assert finding.off
     assert finding.figures[""] > 100
 
 
 def test_other_games_have_reports(leduc):
-    said = report(leduc, deals=DEALS)
+    said = check_blueprint(leduc, deals=DEALS)
     assert said.ok, str(said)
     names = [this.name for this in said.findings]
     assert names[:2] == ["aces fold in round 1", "the nuts fold in the last round"]

@@ -20,7 +20,7 @@ from kilt.evaluate.lbr import lower_bound
 from kilt.games import load_game
 from kilt.games.gamedef import GameDef
 from kilt.games.holdem import Holdem
-from kilt.games.subgame import first_round_of, subgame
+from kilt.games.subgame import cut_after_first_round, subgame
 from kilt.play.agent import BASELINES, Observation, SeatedAgent, agent_for_match
 from kilt.play.blueprint import BlueprintAgent
 from kilt.play.match import play_match
@@ -68,7 +68,7 @@ def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("runs")
     for stack, rounds in ((4, 2), (30, 3), ("leduc", 2)):
         game = load_game("leduc") if stack == "leduc" else small(stack, rounds)
-        deal, place = Deal.of(game), folder / str(stack)
+        deal, place = Deal.from_game(game), folder / str(stack)
         plan = plan_named("IR-PHS-PHS " + "-".join("32"[: rounds - 1] + "2"), deal.board_cards)
         cards = build(AbstractionSpec("cards", deal, plan), place / "cards")
         abstract = AbstractGame(game, cards, actions_of("1x, a; a"))
@@ -91,7 +91,7 @@ def resolving(folder, stack, settings=SETTINGS):
 def by_bayes(agent, player, position, board):
     """[player, hand] how likely each is to have done what was done, hand by hand and action by action."""
     found = np.ones((2, agent.game.deck.size))
-    for before, action in agent.game.positions.moves(position):
+    for before, action in agent.game.positions.moves_to(position):
         if before.actor >= 0:
             for card in range(agent.game.deck.size):
                 shares = player.probabilities(Observation(before, (card,), board[: before.round], 0))
@@ -174,7 +174,7 @@ def test_it_wins_and_is_exploited_for_less(folder):
     for hand, chance in ends(game, (agent.blueprint, agent.blueprint)):
         state = hand.position.history.partition("/")[0], hand.board
         if state not in known:
-            known[state] = resolving_values.pair_value(agent, hand)
+            known[state] = resolving_values.resolver_value(agent, hand)
         expected += chance * known[state]
     assert np.mean(won) == pytest.approx(expected, abs=1e-9) and expected > 0.02
 
@@ -231,7 +231,7 @@ def test_it_plays_by_the_rules_whatever_others_do(folder):
     other = resolving(folder, 30, agent.settings)
     for hand in hands[-20:]:
         position, board = hand.position, hand.board
-        for before, _ in reversed(list(agent.game.positions.moves(position))):
+        for before, _ in reversed(list(agent.game.positions.moves_to(position))):
             if before.actor == hand.number % 2:
                 one, same = (it.policy(before, board[: before.round]) for it in (agent, other))
                 assert one.actions == same.actions and np.array_equal(one.probabilities, same.probabilities)
@@ -280,7 +280,7 @@ def test_ends_of_a_limited_round_are_worth_what_pairs_of_hands_win(folder, choos
     """By the naive way, hand by hand; also after bets that the blueprint takes for others."""
     agent, game = resolving(folder, 30), small(30, 3)
     begun, board = game.replay("cc/"), (4,)
-    rest = first_round_of(subgame(game, begun, board, np.ones((2, 6))))
+    rest = cut_after_first_round(subgame(game, begun, board, np.ones((2, 6))))
     ends = [rest.replay(history) for history in ("cc", "r2c", "cr3r9c", "r2r6r14c", "r30c")]
     told = BlueprintContinuations(game, "cc/", chooser, agent.raw, threads=2)(rest, ends)
     for end in ends:
@@ -304,7 +304,7 @@ def test_ends_of_a_limited_round_are_worth_what_pairs_of_hands_win(folder, choos
 
 def test_ends_that_only_the_blueprint_comes_to_are_known_in_one_way(folder):
     agent, game = resolving(folder, 30), small(30, 3)
-    rest = first_round_of(subgame(game, game.replay("cc/"), (4,), np.ones((2, 6))))
+    rest = cut_after_first_round(subgame(game, game.replay("cc/"), (4,), np.ones((2, 6))))
     ends = [rest.replay(history) for history in ("cc", "r2c", "cr3r9c", "r30c")]
     told, asked = (BlueprintContinuations(game, "cc/", 0, agent.raw) for _ in range(2))
     every, alone = told(rest, ends), asked.leaf_values(actions_of("1x, a"))(rest, ends)

@@ -6,7 +6,7 @@ import pytest
 from commands import answer, kilt, refused
 from kilt.errors import PlayError
 from kilt.evaluate import matchup
-from kilt.evaluate.sequential import decide, margin, until_decided
+from kilt.evaluate.sequential import apply_sequential_test, interval_margin, play_until_decided
 from kilt.games.playable import load_holdem
 from kilt.play.agent import BASELINES
 from kilt.play.match import Match, play_match
@@ -29,7 +29,7 @@ def test_winners_are_named_wrongly_at_most_as_often_as_said():
     """800 matches between equals, looked at 20 times each. One look at a time would be wrong far more often."""
     wrong = naive = 0
     for seed in range(800):
-        found = until_decided(drawn(0.0), 60_000, seed)
+        found = play_until_decided(drawn(0.0), 60_000, seed)
         wrong += found.winner is not None
         results, units = found.match.results, len(found.match.results)
         looks = [n for n in np.geomspace(500, units, 20).astype(int) if n <= units]
@@ -38,28 +38,28 @@ def test_winners_are_named_wrongly_at_most_as_often_as_said():
 
 
 def test_a_better_player_is_found_with_fewer_hands():
-    found = [until_decided(drawn(400.0), 200_000, seed) for seed in range(20)]
-    assert all(one.winner == "a" for one in found) and until_decided(drawn(-400.0), 200_000, 1).winner == "b"
+    found = [play_until_decided(drawn(400.0), 200_000, seed) for seed in range(20)]
+    assert all(one.winner == "a" for one in found) and play_until_decided(drawn(-400.0), 200_000, 1).winner == "b"
     assert np.mean([one.match.hands for one in found]) < 20_000
-    again = until_decided(drawn(400.0), 200_000, 3)
+    again = play_until_decided(drawn(400.0), 200_000, 3)
     assert np.array_equal(again.match.results, found[3].match.results)
 
 
 def test_the_margin_is_that_of_the_formula():
-    assert margin(3.0, 5000, 0.05) == pytest.approx(3 / 5000 * (6000 * np.log(6000 / (1000 * 0.0025))) ** 0.5)
-    assert margin(3.0, 1, 0.05) == np.inf
+    assert interval_margin(3.0, 5000, 0.05) == pytest.approx(3 / 5000 * (6000 * np.log(6000 / (1000 * 0.0025))) ** 0.5)
+    assert interval_margin(3.0, 1, 0.05) == np.inf
     one = Match(("a", "b"), np.full(2000, 1.0), False, 2)
-    assert (decide(one, 0.05).winner, decide(one, 0.05).margin) == ("a", 0.0)
+    assert (apply_sequential_test(one, 0.05).winner, apply_sequential_test(one, 0.05).margin) == ("a", 0.0)
     with pytest.raises(PlayError, match="the error rate is 1: give a probability between 0 and 1"):
-        until_decided(drawn(0.0), 1000, 0, 1.0)
+        play_until_decided(drawn(0.0), 1000, 0, 1.0)
 
 
 def test_parts_are_played_until_the_last_hand():
     parts = []
     part = drawn(0.0)
-    found = until_decided(lambda hands, seed: parts.append(hands) or part(hands, seed), 5000, 1)
+    found = play_until_decided(lambda hands, seed: parts.append(hands) or part(hands, seed), 5000, 1)
     assert found.winner is None and sum(parts) == found.match.hands == 5000 and all(hands % 2 == 0 for hands in parts)
-    stopped = until_decided(part, 5000, 1, stop=lambda: True)
+    stopped = play_until_decided(part, 5000, 1, stop=lambda: True)
     assert stopped.match.hands == 1000
 
 

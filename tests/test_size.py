@@ -16,7 +16,7 @@ import naive
 from kilt.errors import GameError
 from kilt.games import size
 from kilt.games.bluff import Bluff
-from kilt.games.gamedef import UNLIMITED, UNLIMITED_RAISES, GameDef, ready_made
+from kilt.games.gamedef import UNLIMITED, UNLIMITED_RAISES, GameDef, load_definition
 from kilt.games.holdem import Holdem
 from kilt.games.size import GameSize, abstract_size, size_of
 from kilt.tree.betting import betting_tree
@@ -28,7 +28,7 @@ HOLES, FLOPS = comb(52, 2), comb(50, 3)
 
 @cache
 def library_size(name: str) -> GameSize:
-    return size_of(ready_made(name))
+    return size_of(load_definition(name))
 
 
 # Published numbers
@@ -88,11 +88,11 @@ def test_smaller_games(name: str, decisions: tuple[int, ...], canonical: int | N
     ],
 )
 def test_abstractions(name: str, buckets: str, information_sets: int) -> None:
-    assert abstract_size(ready_made(name), buckets).information_sets.total == information_sets
+    assert abstract_size(load_definition(name), buckets).information_sets.total == information_sets
 
 
 def test_abstract_infoset_actions() -> None:
-    kuhn = abstract_size(ready_made("kuhn"), "IR 3")
+    kuhn = abstract_size(load_definition("kuhn"), "IR 3")
     assert (kuhn.buckets, kuhn.information_sets, kuhn.infoset_actions) == ((3,), (12,), (24,))
     assert kuhn.infoset_actions == library_size("kuhn").infoset_actions
 
@@ -138,7 +138,7 @@ def game_defs(draw: st.DrawFn) -> GameDef:
 
 
 def test_enumeration_of_kuhn_poker() -> None:
-    assert naive.count_betting(ready_made("kuhn")) == ((4,), (8,))
+    assert naive.count_betting(load_definition("kuhn")) == ((4,), (8,))
 
 
 @given(game_defs())
@@ -146,9 +146,9 @@ def test_enumeration_of_kuhn_poker() -> None:
 def test_agrees_with_enumeration(game: GameDef) -> None:
     counted = size_of(game)
     assert (counted.decisions, counted.actions) == naive.count_betting(game)
-    assert counted.information_sets == counted.decisions.times((16, 16 * 15, 16 * 15 * 14))
-    assert counted.infoset_actions == counted.actions.times((16, 16 * 15, 16 * 15 * 14))
-    assert counted.states == counted.decisions.times((16 * 15, 16 * 15 * 14, 16 * 15 * 14 * 13))
+    assert counted.information_sets == counted.decisions.multiply((16, 16 * 15, 16 * 15 * 14))
+    assert counted.infoset_actions == counted.actions.multiply((16, 16 * 15, 16 * 15 * 14))
+    assert counted.states == counted.decisions.multiply((16 * 15, 16 * 15 * 14, 16 * 15 * 14 * 13))
 
 
 @given(game_defs())
@@ -167,21 +167,21 @@ def test_agrees_with_the_betting_tree(game: GameDef) -> None:
 @pytest.mark.parametrize("stacks", [(40, 40), (40, 41), (60, 35), (30, 500)])
 def test_two_ways_to_count_agree(blinds: tuple[int, int], max_raises: tuple[int, ...], stacks: tuple[int, int]) -> None:
     board = {"rounds": 3, "first_player": (1, 0, 0), "board_cards": (0, 3, 1)}
-    game = replace(ready_made(NOLIMIT), stacks=stacks, blinds=blinds, max_raises=max_raises, **board)
+    game = replace(load_definition(NOLIMIT), stacks=stacks, blinds=blinds, max_raises=max_raises, **board)
     assert size._partitions(game) == size._walk(game)
 
 
 def test_unequal_stacks_of_the_competition() -> None:
     """More than two primes' worth of sequences, and a bound that lies between the games with equal stacks."""
     equal, unequal, deep = (
-        size_of(replace(ready_made(NOLIMIT), stacks=stacks)).decisions.total
+        size_of(replace(load_definition(NOLIMIT), stacks=stacks)).decisions.total
         for stacks in ((5000, 5000), (5000, 5001), (20000, 5000))
     )
     assert equal < unequal < deep < equal * 15001
 
 
 def test_a_longer_stack_adds_only_raises_that_cover() -> None:
-    short = replace(ready_made(NOLIMIT), stacks=(12, 12), blinds=(2, 1))
+    short = replace(load_definition(NOLIMIT), stacks=(12, 12), blinds=(2, 1))
     long = replace(short, stacks=(12, 1_000_000))
     assert size_of(long).decisions[0] > size_of(short).decisions[0] + 900_000
     assert size_of(replace(long, max_raises=(0,) * 4)) == size_of(replace(short, max_raises=(0,) * 4))
@@ -249,7 +249,7 @@ def test_agrees_with_open_spiel(game: GameDef) -> None:
 
 
 def test_only_heads_up_games() -> None:
-    three = replace(ready_made("kuhn"), players=3, blinds=(1, 1, 1), stacks=(UNLIMITED,) * 3, ranks=4)
+    three = replace(load_definition("kuhn"), players=3, blinds=(1, 1, 1), stacks=(UNLIMITED,) * 3, ranks=4)
     with pytest.raises(GameError, match="the game has 3 players; only games of 2"):
         size_of(three)
 
@@ -265,10 +265,10 @@ def test_only_heads_up_games() -> None:
 )
 def test_what_would_take_too_long_is_refused(name: str, change: dict[str, tuple[int, ...]], remedy: str) -> None:
     with pytest.raises(GameError, match=r"would take about \de\+\d\d seconds; at most 60 are allowed: " + remedy):
-        size_of(replace(ready_made(name), **change))
+        size_of(replace(load_definition(name), **change))
 
 
 @pytest.mark.parametrize("buckets", ["", "10-10-10-10", "PR", "PR 10", "PR 10-10-10", "IR 1-1-1-0", "XR 1-1-1-1"])
 def test_wrong_buckets(buckets: str) -> None:
     with pytest.raises(GameError, match=re.escape(repr(buckets))):
-        abstract_size(ready_made(HULHE), buckets)
+        abstract_size(load_definition(HULHE), buckets)

@@ -25,10 +25,10 @@ from kilt.play.slumbot import (
     ClientConfig,
     SlumbotClient,
     SlumbotHand,
-    finished_hand,
-    increment,
+    parse_finished_hand,
+    parse_state,
     read_actions,
-    state_of,
+    to_slumbot_notation,
 )
 from kilt.play.slumbot_match import SlumbotLog, continue_match
 from kilt.solve.external import ExternalMCCFR, SamplingOptions
@@ -201,7 +201,7 @@ def test_what_cannot_be(tmp_path):
 def test_actions():
     """Slumbot counts chips within a round, the ACPC over the hand."""
     position = read_actions("b200b600c/kb600c/", RULES)
-    assert position.history == "r200r600c/cr1200c/" and increment(position, "r20000") == "b18800"
+    assert position.history == "r200r600c/cr1200c/" and to_slumbot_notation(position, "r20000") == "b18800"
     assert read_actions("b20000c///", RULES) == read_actions("b20000c", RULES)
     assert read_actions("b200f", RULES).folded == 0
     for wrong in ("k", "cc", "b150", "b20001", "x", "b", "b200c/c", "fk"):
@@ -226,16 +226,16 @@ REPLY = {"client_pos": 1, "action": "b200c/", "hole_cards": ["As", "Kd"], "board
 )
 def test_answers_that_make_no_sense(changes, complaint):
     with pytest.raises(PlayError, match=complaint):
-        state_of(REPLY | changes, 0, RULES)
+        parse_state(REPLY | changes, 0, RULES)
 
 
 def test_hands_without_the_cards_of_the_bot_count():
     end = {"client_pos": 1, "action": "b200c/b100f", "hole_cards": ["As", "Kd"], "board": ["2c", "7d", "9h"]}
-    hand = finished_hand(end | {"winnings": -200}, 0, RULES, "Ann")
+    hand = parse_finished_hand(end | {"winnings": -200}, 0, RULES, "Ann")
     assert (hand.won, hand.hand, hand.baseline) == (-200, None, None)
     whole = end | {"bot_hole_cards": ["Qs", "Qd"]}
-    assert finished_hand(whole | {"winnings": -200}, 0, RULES, "Ann").hand.payoffs == (200.0, -200.0)
-    assert finished_hand(whole | {"winnings": -150}, 0, RULES, "Ann").hand is None
+    assert parse_finished_hand(whole | {"winnings": -200}, 0, RULES, "Ann").hand.payoffs == (200.0, -200.0)
+    assert parse_finished_hand(whole | {"winnings": -150}, 0, RULES, "Ann").hand is None
 
 
 def test_an_action_that_counted_twice():
@@ -253,7 +253,7 @@ def test_an_action_that_counted_twice():
 def test_win_rates(tmp_path):
     """AIVAT has the mean of play with less luck; it is for agents with a blueprint."""
     game = load_game("leduc")
-    cards = build(AbstractionSpec.from_name("IR-PHS-PHS 3-3", Deal.of(game)), tmp_path / "cards")
+    cards = build(AbstractionSpec.from_name("IR-PHS-PHS 3-3", Deal.from_game(game)), tmp_path / "cards")
     abstract = AbstractGame(game, cards)
     solver = ExternalMCCFR(abstract, 1, SamplingOptions())
     solver.step(5000)

@@ -21,7 +21,7 @@ from kilt.errors import PlayError, RunError
 from kilt.evaluate.crosstable import crosstable
 from kilt.evaluate.flops import FlopResponses, draw_flops, flop_walks
 from kilt.play import match as matches
-from kilt.play.acpc import log_line
+from kilt.play.acpc import format_log_line
 from kilt.play.agent import BASELINES
 from kilt.play.match import play_match
 from kilt.players.profile import StrategyRef
@@ -71,7 +71,7 @@ def test_matches(engine, at_once):
         tick=ticks.append,
     )
     assert found.results.tolist() == expected.results.tolist()
-    assert list(map(log_line, there)) == list(map(log_line, here))
+    assert list(map(format_log_line, there)) == list(map(format_log_line, here))
     assert ticks == sorted(ticks)
     assert ticks[-1] == 1000
     assert not engine._workers
@@ -188,7 +188,7 @@ def test_exact_distances_of_boards(engine, features, tmp_path):  # noqa: F811
 
 def values(subject, engine, workers):
     evaluator, strategy, _ = subject.load(shared=True)
-    return subject.response_values(evaluator.walks(strategy), engine, workers)
+    return subject.response_values(evaluator.tree_passes(strategy), engine, workers)
 
 
 def values_here(subject, threads):
@@ -224,7 +224,9 @@ def test_best_responses_to_blueprints(engine, solved, tmp_path):  # noqa: F811
     evaluator, strategy, _ = subject.load()
     walks = flop_walks(evaluator.problem, strategy)
     draws = draw_flops(walks.game, 3)
-    here, there = (FlopResponses.begun(walks, "it", "game", tmp_path / name, draws) for name in ("here", "there"))
+    here, there = (
+        FlopResponses.start_or_resume(walks, "it", "game", tmp_path / name, draws) for name in ("here", "there")
+    )
     here.compute(Quiet())
     with subject.flop_crew(evaluator.problem, engine, 2) as there.crew:
         assert there.time_left() > 0

@@ -15,7 +15,7 @@ from kilt.abstraction.stud import StudBoards
 from kilt.cards.deck import Deck
 from kilt.errors import AbstractionError, GameError, PlayError, RunError
 from kilt.games import load_game, poker
-from kilt.games.gamedef import GameDef, ready_made
+from kilt.games.gamedef import GameDef, load_definition
 from kilt.games.holdem import Holdem
 from kilt.games.playable import load_holdem
 from kilt.games.size import size_of
@@ -44,7 +44,7 @@ def stud_game(name):
     ranks, suits, up, down, _ = GAMES[name]
     cards = {"ranks": ranks, "suits": suits, "board_cards": (0, 0), "up_cards": (0, up), "down_cards": (0, down)}
     bets = {"raise_sizes": (2, 4), "first_player": (0, 0), "max_raises": (1, 1)}
-    return poker(replace(ready_made("leduc-stud"), rounds=2, **cards, **bets), name)
+    return poker(replace(load_definition("leduc-stud"), rounds=2, **cards, **bets), name)
 
 
 @cache
@@ -161,14 +161,14 @@ def test_what_each_player_sees():
 
 
 def test_size():
-    assert size_of(ready_made("leduc-stud")).states == (4 * 56, 12 * 1680, 36 * 20160)
+    assert size_of(load_definition("leduc-stud")).states == (4 * 56, 12 * 1680, 36 * 20160)
 
 
 def test_definitions():
-    rules = ready_made("leduc-stud")
+    rules = load_definition("leduc-stud")
     assert rules.stud
     assert GameDef.parse(str(rules)) == rules
-    assert "numUpCards" not in str(ready_made("leduc"))
+    assert "numUpCards" not in str(load_definition("leduc"))
     with pytest.raises(GameError, match="numUpCards begins with 1, not with 0"):
         replace(rules, up_cards=(1, 1, 0))
     with pytest.raises(GameError, match="a player sees 8"):
@@ -186,7 +186,7 @@ def test_what_stud_does_not_have():
     with pytest.raises(PlayError, match="leduc-stud is stud"):
         load_holdem("leduc-stud")
     with pytest.raises(GameError, match="is stud"):
-        Holdem(ready_made("leduc-stud"))
+        Holdem(load_definition("leduc-stud"))
 
 
 @cache
@@ -233,23 +233,25 @@ def test_distances_of_boards():
 def test_games_with_classes_of_boards():
     """All boards in classes of their own lose nothing; merged information sets play alike in the whole game."""
     tree, boards = stud_tree("both"), StudBoards(stud_game("both"))
-    whole = boards.merged(tree, boards.public(range(15)))
+    whole = boards.merge_observations(tree, boards.observe_classes(range(15)))
     solver = Cfr(FlatTables(whole.tree.nodes), "cfr+")
     solver.step(50)
     found = exploitability(tree, whole.lifted(solver.average()))
     assert found == pytest.approx(exploitability(whole.tree, solver.average()), abs=1e-9)
     assert found < 0.05
     assert len(whole.tree.infosets) < len(tree.infosets) / 1.9
-    few = boards.merged(tree, boards.public([board % 2 for board in range(15)]))
+    few = boards.merge_observations(tree, boards.observe_classes([board % 2 for board in range(15)]))
     even = uniform(few.tree)
     assert np.array_equal(few.lifted(even), uniform(tree))
     assert sum(response_values(few.tree, even)) < sum(response_values(tree, uniform(tree)))
     up, down, other, last = (boards.game.deck.cards(card) for card in ("Kh", "As", "Qh", "Ks"))
-    assert boards.all_visible_cards(up, other, down, last) == boards.all_visible_cards(down, other, up, last)
-    assert boards.public(range(15))(up, other, down, last) != boards.public(range(15))(down, other, up, last)
+    assert boards.observe_all_cards(up, other, down, last) == boards.observe_all_cards(down, other, up, last)
+    assert boards.observe_classes(range(15))(up, other, down, last) != boards.observe_classes(range(15))(
+        down, other, up, last
+    )
     assert (
-        boards.count_observations(boards.all_visible_cards),
-        boards.count_observations(boards.public([0] * 15)),
+        boards.count_observations(boards.observe_all_cards),
+        boards.count_observations(boards.observe_classes([0] * 15)),
     ) == (90, 30)
     with pytest.raises(GameError, match="must have the same player"):
         merge(tree, ["all"] * len(tree.infosets))

@@ -14,7 +14,7 @@ from kilt.errors import GameError
 from kilt.evaluate.evaluator import evaluator_for
 from kilt.evaluate.head_to_head import AbstractStrategy, expected_winnings
 from kilt.games import load_game
-from kilt.games.tilt import tilt_of, tilted
+from kilt.games.tilt import parse_tilt, tilt_game
 from kilt.solve.abstract import BucketedGame
 from kilt.solve.cfr import Cfr
 from kilt.solve.external import ExternalMCCFR
@@ -37,32 +37,32 @@ ODD = (30, -10, 5, 20, 0, 20, -15, 10)  # each player has their own
 
 @pytest.fixture(scope="module")
 def lossless(tmp_path_factory):
-    deal = Deal.of(load_game("leduc"))
+    deal = Deal.from_game(load_game("leduc"))
     return build(AbstractionSpec.from_name("lossless", deal), tmp_path_factory.mktemp("cards") / "leduc")
 
 
 def test_no_tilt_is_the_game_itself():
     game = load_game("leduc")
-    assert tilted(game, (0, 0, 0, 0)) is game and tilted(game, ()) is game
-    assert tree_fingerprint(flat_tree(tilted(game, (0,) * 8))) == tree_fingerprint(tree_of("leduc"))
+    assert tilt_game(game, (0, 0, 0, 0)) is game and tilt_game(game, ()) is game
+    assert tree_fingerprint(flat_tree(tilt_game(game, (0,) * 8))) == tree_fingerprint(tree_of("leduc"))
 
 
 def test_all_cases_alike_scale_the_game():
     """So CFR's iterates are the same but for rounding, and the linear programme's value is scaled."""
-    game, plain = flat_tree(tilted(load_game("leduc"), (25,) * 4)), tree_of("leduc")
+    game, plain = flat_tree(tilt_game(load_game("leduc"), (25,) * 4)), tree_of("leduc")
     assert not game.is_general_sum
     np.testing.assert_allclose(game.nodes.payoff, 1.25 * plain.nodes.payoff, rtol=1e-15)
     solvers = [Cfr(FlatTables(tree.nodes), "cfr") for tree in (game, plain)]
     for solver in solvers:
         solver.step(20)
     np.testing.assert_allclose(solvers[0].average(), solvers[1].average(), atol=1e-9)
-    assert solve_lp(flat_tree(tilted(load_game("kuhn"), (25,) * 4)).nodes).value == pytest.approx(-1.25 / 18)
+    assert solve_lp(flat_tree(tilt_game(load_game("kuhn"), (25,) * 4)).nodes).value == pytest.approx(-1.25 / 18)
 
 
 def test_what_both_win():
     """(w − l) · stake at showdowns, and the like after folds."""
     game, (w, lost, folds, takes) = load_game("kuhn"), ORANGE
-    rules = tilted(game, ORANGE)
+    rules = tilt_game(game, ORANGE)
     for history, gained in (("cc", w - lost), ("crf", takes - folds), ("rc", 2 * (w - lost))):
         for hands in ((0, 1), (2, 1)):
             won = rules.payoffs(rules.replay(history), hands, ())
@@ -74,7 +74,7 @@ def test_what_both_win():
 @pytest.mark.parametrize("tilt", [ORANGE, ODD])
 def test_all_forms_pay_alike(tilt, lossless):
     """The flat tree, vectors of hands, one hand at a time, buckets, and meetings of abstract strategies."""
-    game = tilted(load_game("leduc"), tilt)
+    game = tilt_game(load_game("leduc"), tilt)
     tree, vector = flat_tree(game), VectorGame(game)
     uniform, table = best_response.uniform(tree), vector.table()
     bucketed = BucketedGame.with_abstraction(vector, lossless)
@@ -103,7 +103,7 @@ def test_all_forms_pay_alike(tilt, lossless):
 
 def test_samplers_learn_from_tilted_payoffs(lossless):
     """Mean regrets of the first iteration are those of a full walk; both flat and abstract external sampling."""
-    game = tilted(load_game("leduc"), ODD)
+    game = tilt_game(load_game("leduc"), ODD)
     tree, abstract = flat_tree(game), AbstractGame(game, lossless)
     full = Cfr(FlatTables(tree.nodes), "cfr")
     full.step(1)
@@ -154,4 +154,4 @@ def test_commands(tmp_path):
     assert "four percentages above -100" in refused("solve", "kuhn", "--set", "tilt=[1,2,3]")
     assert "-100" in refused("solve", "kuhn", "--set", "tilt=[-100,0,0,0]")
     assert "remove the tilt" in refused("solve", "bluff-1-1", "--set", "tilt=[1,2,3,4]")
-    assert tilt_of("") == ()
+    assert parse_tilt("") == ()

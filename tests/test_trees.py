@@ -12,7 +12,7 @@ from kilt.cards.isomorphism import Isomorphism
 from kilt.errors import GameError
 from kilt.games import load_game
 from kilt.games.game import CHANCE, TERMINAL
-from kilt.games.gamedef import GameDef, ready_made
+from kilt.games.gamedef import GameDef, load_definition
 from kilt.games.holdem import Holdem
 from kilt.tree import betting
 from kilt.tree.betting import betting_size, betting_tree, public_tree
@@ -109,7 +109,7 @@ def test_betting_trees(name):
 
 
 BETTING = {
-    name: (replace(ready_made("holdem.nolimit.2p"), stacks=stacks), menu)
+    name: (replace(load_definition("holdem.nolimit.2p"), stacks=stacks), menu)
     for name, stacks, menu in [
         ("all-in by the blinds", (100, 100), "a"),
         ("one is nearly all-in", (150, 2000), "50%, 1x, a"),
@@ -273,4 +273,4 @@ def test_leaf_payoffs_in_linear_time(shape, betting):
 
 
 def test_rules_and_ready_made_agree():
-    assert load_game("leduc").rules == ready_made("leduc")
+    assert load_game("leduc").rules == load_definition("leduc")

@@ -32,9 +32,9 @@ from playwright.sync_api import expect, sync_playwright
 from kilt import artifact, cancellation
 from kilt.abstraction.classes import BoardClasses, CodeBuckets
 from kilt.api import solve
-from kilt.cards.equity import board_rows
+from kilt.cards.equity import strengths_on_boards
 from kilt.errors import ArtifactError, PlayError, RunError
-from kilt.evaluate.decisions import decision_values, is_exact, ranges, review_decision
+from kilt.evaluate.decisions import decision_values, hand_ranges, is_exact, review_decision
 from kilt.games.game import CHANCE, TERMINAL
 from kilt.games.playable import load_holdem
 from kilt.machine import ProcessId
@@ -99,7 +99,7 @@ def test_ranges_are_those_of_playing_up_to_there():
         rows = agent.strategy
         expected[0, hand] = rows[f"{name}||"]["c"] * rows[f"{name}||cr"]["c"] * rows[f"{name}|/Ks|crc/"]["c"]
         expected[1, hand] = rows[f"{name}||c"]["r"]
-    assert ranges(agent, game, position, board) == pytest.approx(expected)
+    assert hand_ranges(agent, game, position, board) == pytest.approx(expected)
     view = strategy_view(agent, game, "crc/c", board)
     cell = next(cell for cell in view["cells"] if cell["name"] == "Qh")
     reach = expected[:, game.deck.hole_index(game.deck.cards("Qh"))]
@@ -162,7 +162,7 @@ def test_values_of_actions_are_those_of_playing_on(history, board):
         )
 
     found = decision_values(agent, game, position, board)
-    reach = ranges(agent, game, position, board)[1 - me]
+    reach = hand_ranges(agent, game, position, board)[1 - me]
     for hand in set(range(6)) - set(board):
         others = [other for other in range(6) if other not in (hand, *board)]
         for action, values in zip(found.actions, found.values, strict=True):
@@ -204,7 +204,7 @@ def test_the_agent_that_ships_plays_with_nothing_built():
     agent, game = player("house").at()
     assert game.name == "holdem.nolimit.2p.50bb"
     board = game.deck.cards("Ks7h2d4c9s")
-    row, strength = agent.blueprint.hand_buckets(0, 3, board), board_rows(np.array([board]))[0]
+    row, strength = agent.blueprint.hand_buckets(0, 3, board), strengths_on_boards(np.array([board]))[0]
     order = np.argsort(strength[strength >= 0], kind="stable")
     assert (np.diff(row[strength >= 0][order]) >= 0).all()
     view = strategy_view(agent, game, "cc/cc/cc/", board)
@@ -218,7 +218,7 @@ def test_the_agent_that_ships_plays_with_nothing_built():
 def test_buckets_of_a_board():
     agent, game = player(str(STORED)).at()
     view = abstraction_view(agent, game, ())
-    first = agent.blueprint.cards.each[0].rounds[0].row(())
+    first = agent.blueprint.cards.each[0].rounds[0].look_up_board(())
     assert [hand["bucket"] for hand in view["hands"]] == first.tolist()
     board = game.deck.cards("Ks")
     later = abstraction_view(agent, game, board)
@@ -245,7 +245,7 @@ def test_classes_of_boards_are_described(monkeypatch):
     monkeypatch.setattr("kilt.web.card_views.cards_of", lambda *_: replace(agent.blueprint.cards.each[0], rounds=coded))
     found = classes_view(agent, game, game.deck.cards("Ks"))
     assert found["here"] in (0, 1) and sum(one["share"] for one in found["classes"]) == pytest.approx(1)
-    weights = classes.holdings.ways
+    weights = classes.holdings.deal_counts
     mean = np.average(
         np.average(far[labels == 0][:, labels == 1], axis=1, weights=weights[labels == 1]), weights=weights[labels == 0]
     )

@@ -16,7 +16,7 @@ from kilt.abstraction.buckets import AbstractionSpec, CardAbstraction
 from kilt.abstraction.features import Deal
 from kilt.abstraction.pipeline import build as build_cards
 from kilt.cards.deck import FULL, Deck
-from kilt.cards.equity import Equity, duel, one_hand
+from kilt.cards.equity import Equity, hand_equity, parse_hand
 from kilt.config import Config, find_config
 from kilt.cost import Cost
 from kilt.errors import GameError, RunError, file_errors
@@ -167,7 +167,7 @@ def equity(hand: str, opponent: str = "random", board: str = "", *, deck: Deck =
     0.27727
     """
     public = deck.cards(board)
-    return duel(one_hand(hand, public, deck), deck.range(opponent), public, deck)
+    return hand_equity(parse_hand(hand, public, deck), deck.range(opponent), public, deck)
 
 
 @file_errors()
@@ -209,7 +209,7 @@ def build_abstraction(
     rules = load_game(game) if isinstance(game, str) else game
     if not isinstance(rules, Holdem):
         raise GameError(f"{rules.name} has no cards to abstract: use a poker game")
-    spec = AbstractionSpec.from_name(name, Deal.of(rules))
+    spec = AbstractionSpec.from_name(name, Deal.from_game(rules))
     if folder is not None:
         return build_cards(spec, Path(folder), cache=machine.cache_folder(), threads=threads, tick=tick)
     with TemporaryDirectory() as place:

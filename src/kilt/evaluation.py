@@ -29,9 +29,9 @@ from kilt.notebook import Drawable, html_table
 from kilt.play.agent import Agent
 from kilt.play.logs import MatchLog
 from kilt.play.match import Match
-from kilt.players.agents import game_for, loaded, own_game
+from kilt.players.agents import game_for, load_once, own_game
 from kilt.players.reference import Who, player
-from kilt.players.reports import reports_of
+from kilt.players.reports import sanity_reports
 from kilt.solve.forms import OPENSPIEL
 from kilt.solve.problem import CPU
 
@@ -121,7 +121,7 @@ def exploitability(
         if found.draws is not None:
             rate = found.estimate()
             return Exploitability(rate.mean, evaluator.problem.mbb(rate.mean), None, rate.interval, ref.strategy)
-        won = found.won()
+        won = found.response_values()
         mean = max(sum(won) / 2, 0.0)
         return Exploitability(mean, evaluator.problem.mbb(mean), won, None, ref.strategy)
     if flops is not None:
@@ -172,7 +172,7 @@ def _together(players: Sequence[Who], game: str | Game | None) -> tuple[Holdem, 
     if rules is None:
         raise PlayError("the players play any poker game: give `game`")
     for who in met:  # including the first ones, if a later player determined the game
-        game_for(loaded(who) if isinstance(who, str) else who, rules)
+        game_for(load_once(who) if isinstance(who, str) else who, rules)
     return rules, met
 
 
@@ -233,7 +233,7 @@ def play_match(
     rules, (one, other) = _together((first, second), game)
     number = workers or processes or 1
     with MatchLog(Path(log) if log else None, f"{rules.name} {hands} {seed}") as lines:
-        how: dict[str, Any] = {"way": way, "duplicate": duplicate, "load": loaded, "processes": number}
+        how: dict[str, Any] = {"way": way, "duplicate": duplicate, "load": load_once, "processes": number}
         match = evaluate_matchup(rules, (one, other), hands, seed, sink=lines.write if log else None, **how)
         lines.end(match, hands)
     return PlayedMatch(**vars(match))
@@ -273,7 +273,7 @@ def crosstable(
     True
     """
     rules, met = _together(players, game)
-    return meet_all(rules, met, hands, seed, way=way, duplicate=duplicate, load=loaded, processes=workers)
+    return meet_all(rules, met, hands, seed, way=way, duplicate=duplicate, load=load_once, processes=workers)
 
 
 @file_errors()
@@ -328,7 +328,7 @@ def lower_bound(
             raise PlayError(f"there is no round {first_round!r}: use one of {', '.join(names)}")
         first_round = names.index(first_round)
     menu = BETS if bets is None else bets
-    how: dict[str, Any] = {"bets": menu, "first_round": first_round, "load": loaded, "processes": workers}
+    how: dict[str, Any] = {"bets": menu, "first_round": first_round, "load": load_once, "processes": workers}
     return local_best_response(rules, met, hands, seed, **how)
 
 
@@ -369,4 +369,4 @@ def sanity(
     >>> sanity("house", 100).game
     'holdem.nolimit.2p.50bb'
     """
-    return reports_of(who, deals, seed, game)[-1 if as_played else 0]
+    return sanity_reports(who, deals, seed, game)[-1 if as_played else 0]

@@ -62,7 +62,7 @@ class Picture:
 
     def save(self, path: str | Path) -> None:
         """Write the picture to a file. Its suffix, such as ``.png``, ``.svg`` or ``.pdf``, determines the format."""
-        import_module("kilt.viz.picture").save(self.figure, path)
+        import_module("kilt.viz.picture").save_figure(self.figure, path)
 
     def _repr_svg_(self) -> str:
         text = StringIO()

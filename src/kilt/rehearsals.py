@@ -285,7 +285,7 @@ def _demo(folder: Path) -> None:
     """Run the steps of ``kilt demo`` with a tiny deck: classes of flops, buckets, a run, a match, a sanity check."""
     from kilt.abstraction.plan import PublicPlan, plan_named
     from kilt.evaluate.evaluator import evaluator_for
-    from kilt.players.reports import reports_of
+    from kilt.players.reports import sanity_reports
 
     (folder / "tiny.game").write_text(TINY, encoding="utf-8")
     plan = replace(plan_named(CARDS, (0, 3, 1, 1)), public=(PublicPlan(2, 3, base="IR-KE-KO 10-8-8-8", codes=8),))
@@ -304,7 +304,7 @@ def _demo(folder: Path) -> None:
     run = str(folder / "run")
     for opponent in ("always-call", f"{run}@new-0.2"):
         kilt.play_match(run, opponent, 20)
-    reports_of(run, deals=20)
+    sanity_reports(run, deals=20)
 
 
 def _walk(folder: Path) -> None:

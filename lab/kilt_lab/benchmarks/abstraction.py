@@ -97,5 +97,5 @@ def _look_up(built: CardAbstraction) -> float:
     rng = np.random.default_rng(0)
     boards = np.array([rng.choice(52, 5, replace=False) for _ in range(BOARDS)])
     last = built.rounds[-1]
-    seconds = interleaved({"rows": lambda: last.rows(boards)}, rounds=ROUNDS)
+    seconds = interleaved({"rows": lambda: last.look_up_boards(boards)}, rounds=ROUNDS)
     return 1e6 * seconds["rows"] / BOARDS

@@ -11,8 +11,8 @@ import numpy as np
 
 from kilt.arrays import ByteArray
 from kilt.cards.deck import FULL
-from kilt.cards.equity import board_rows, completions
-from kilt.cards.hands import census, strengths
+from kilt.cards.equity import complete_boards, strengths_on_boards
+from kilt.cards.hands import count_categories, strengths
 from kilt.cards.isomorphism import Isomorphism
 from kilt_lab.benchmarks.measure import Figure, interleaved, required_peer
 
@@ -37,7 +37,7 @@ def run(*, long: bool = False) -> list[Figure]:
     rng = np.random.default_rng(2015)
     cards = np.argsort(rng.random((SEVEN, FULL.size)), axis=1)[:, :7].astype(np.int8)
     rows = cards[:PEER_HANDS].tolist()
-    boards = completions(()).boards
+    boards = complete_boards(()).boards
     some = rng.choice(len(boards), BOARDS)
     layout = Isomorphism((2, 3, 1, 1))
 
@@ -46,7 +46,7 @@ def run(*, long: bool = False) -> list[Figure]:
             "kilt": lambda: strengths(cards),
             "phevaluator": lambda: [evaluate_cards(*row) for row in rows],
             **_eval7(cards[:PEER_HANDS]),
-            "river": lambda: board_rows(boards[some]),
+            "river": lambda: strengths_on_boards(boards[some]),
             "index": lambda: layout.index(cards),
             "startup": lambda: subprocess.run(
                 [sys.executable, "-m", "kilt", "--help"], capture_output=True, check=True
@@ -73,7 +73,10 @@ def run(*, long: bool = False) -> list[Figure]:
     ]
     if long:
         whole = interleaved(
-            {"boards": lambda: [board_rows(part) for part in np.array_split(boards, 32)], "census": lambda: census(7)},
+            {
+                "boards": lambda: [strengths_on_boards(part) for part in np.array_split(boards, 32)],
+                "census": lambda: count_categories(7),
+            },
             rounds=3,
         )
         figures += [

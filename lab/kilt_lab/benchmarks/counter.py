@@ -19,7 +19,7 @@ from kilt.abstraction.abstract_game import SyntheticGame
 from kilt.abstraction.joint import JointTables, Sequences
 from kilt.evaluate.observer import AbstractObserver
 from kilt.games.playable import load_holdem
-from kilt.play.acpc import log_line
+from kilt.play.acpc import format_log_line
 from kilt.play.agent import BASELINES
 from kilt.play.match import play_match
 from kilt.solve.cfr import Cfr
@@ -113,7 +113,7 @@ def _reading_rate(hands: int) -> float:
     """Return hands of a log that are read and counted per second of CPU time, not including compilation."""
     game, lines = load_holdem(GAME), []
     players = BASELINES["probe"], BASELINES["random"]
-    play_match(game, players, hands, sink=lambda hand: lines.append(log_line(hand)))
+    play_match(game, players, hands, sink=lambda hand: lines.append(format_log_line(hand)))
     with TemporaryDirectory() as name:
         abstract = game_in_buckets(game, "", CARDS, Path(name) / "cards")
         for some in (lines[:100], lines):

@@ -16,7 +16,7 @@ from kilt import jit
 from kilt.abstraction.plan import PublicPlan
 from kilt.config import EngineConfig
 from kilt.evaluate.head_to_head import AbstractStrategy, expected_winnings
-from kilt.evaluate.stats import estimate
+from kilt.evaluate.stats import estimate_mean
 from kilt.games.playable import load_holdem
 from kilt.solve.abstract_problem import AbstractProblem
 from kilt.solve.distributed.forecast import check
@@ -103,7 +103,7 @@ def _head_to_head(problem: AbstractProblem, cores: int) -> list[Figure]:
             blades.close()
         chips = expected_winnings(ours, theirs, DEALS, threads=cores)
         won.append(float(chips.mean()) * 1000 / problem.big_blind)
-    mean = estimate(won)
+    mean = estimate_mean(won)
     return [
         Figure(
             "won_from_threads", f"… after {VISITS / 1e6:,.0f} million nodes each, {SEEDS} seeds", mean.mean, "mbb/h"

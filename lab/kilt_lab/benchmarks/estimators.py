@@ -23,7 +23,7 @@ from kilt.evaluate.lbr import lower_bound
 from kilt.evaluate.log_estimates import LogCase
 from kilt.games.playable import load_holdem
 from kilt.jit import cores
-from kilt.play.acpc import log_line
+from kilt.play.acpc import format_log_line
 from kilt.play.columns import readable_hands
 from kilt.play.match import MatchSetup, play_match
 from kilt.players.agents import load_agent
@@ -82,7 +82,7 @@ def _log(folder: Path, name: str, hands: int) -> tuple[str, str]:
     Blueprint.of(abstract, solver.average()).save(place / "strategy", place / "cards")
     lines: list[str] = []
     players = load_agent(str(place)), load_agent(f"{place}{RULE}")
-    play_match(game, players, hands, sink=lambda hand: lines.append(log_line(hand)))
+    play_match(game, players, hands, sink=lambda hand: lines.append(format_log_line(hand)))
     return str(place), "\n".join(lines)
 
 
@@ -140,6 +140,6 @@ def _play_timed(run: str, first: int, last: int) -> float:
     table = MatchSetup(load_holdem(NOLIMIT), (load_agent(run), load_agent(f"{run}{RULE}")))
     table.play(first, first + 8, keep=False)
     began = process_time()
-    for start in range(first, last, table.chunk):
-        table.play(start, min(start + table.chunk, last), keep=False)
+    for start in range(first, last, table.chunk_size):
+        table.play(start, min(start + table.chunk_size, last), keep=False)
     return process_time() - began

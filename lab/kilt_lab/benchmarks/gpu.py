@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from kilt.errors import RunError, shortened
-from kilt.evaluate.flops import DeviceFlopWalks, rivers_of
+from kilt.evaluate.flops import DeviceFlopWalks, count_rivers
 from kilt.games import load_game
 from kilt.gpu import require_gpu
 from kilt.solve.cfr import Cfr
@@ -168,12 +168,12 @@ def _responses(*, long: bool) -> list[Figure]:
         layout = TableLayout(np.zeros_like(game.tree.rows), game.tree.table_start, bucket, none)
         return layout, layout
 
-    walks, rivers = DeviceFlopWalks(game, table, layouts), rivers_of(game)
+    walks, rivers = DeviceFlopWalks(game, table, layouts), count_rivers(game)
     flops = np.arange(len(rivers)) if long else draw.choice(len(rivers), FLOPS, replace=False)
-    walks.part(0, 0)  # compiles
+    walks.best_response_values(0, 0)  # compiles
     begun = perf_counter()
     with ThreadPoolExecutor(walks.threads) as pool:
-        list(pool.map(walks.part, np.repeat(flops, 2).tolist(), [0, 1] * len(flops)))
+        list(pool.map(walks.best_response_values, np.repeat(flops, 2).tolist(), [0, 1] * len(flops)))
     seconds = (perf_counter() - begun) * float(rivers.sum() / rivers[flops].sum())
     return [
         Figure("limit_holdem_response_seconds", "both best responses in limit hold'em, all flops", seconds, "s"),

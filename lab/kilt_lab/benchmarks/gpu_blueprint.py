@@ -24,7 +24,7 @@ from kilt.abstraction.features import Deal
 from kilt.abstraction.plan import LOSSLESS, PublicPlan, plan_named
 from kilt.abstraction.rounds import RoundBuckets
 from kilt.arrays import Array, IntArray
-from kilt.cards.equity import board_rows
+from kilt.cards.equity import strengths_on_boards
 from kilt.cards.isomorphism import Isomorphism
 from kilt.games import load_game
 from kilt.games.holdem import Holdem
@@ -61,16 +61,18 @@ def rules() -> Holdem:
 @cache
 def strengths() -> tuple[tuple[Any, Array], ...]:
     """Return [round] canonical boards of hold'em, and [board, hand] the strength of each hand, from 0 to 1."""
-    deal = Deal.of(rules())
-    deck, held, whole, found = deal.deck, deal.hole_cards, deal.sizes[-1], []
+    deal = Deal.from_game(rules())
+    deck, held, whole, found = deal.deck, deal.hole_cards, deal.board_sizes[-1], []
     rng = np.random.default_rng(0)
-    for size in deal.sizes:
+    for size in deal.board_sizes:
         holdings = deal.holdings((size,))
         boards = holdings.boards.astype(np.int64)
         total = np.zeros((len(boards), len(deck.holes(held))), dtype=np.float32)
         seen = np.zeros(total.shape, dtype=np.float32)
         for _ in range(RUN_OUTS if 0 < size < whole else 1):
-            rows = board_rows(_completed(boards, whole, deck.size, rng), deck, held) if size else np.zeros((1, 1))
+            rows = (
+                strengths_on_boards(_completed(boards, whole, deck.size, rng), deck, held) if size else np.zeros((1, 1))
+            )
             total += np.where(rows >= 0, rows, 0)
             seen += rows >= 0
         found.append((holdings, total / np.maximum(seen, 1)))
@@ -92,7 +94,7 @@ def cards_by_strength(buckets: int, classes: int = 0) -> CardAbstraction:
 
     With `classes` of first boards, drawn at random, each class has that number of buckets.
     """
-    deal, rounds = Deal.of(rules()), []
+    deal, rounds = Deal.from_game(rules()), []
     labels: IntArray = np.zeros(0, dtype=np.int64)
     if classes:
         of = strengths()[1][0]
@@ -137,7 +139,7 @@ def by_classes(options: SamplingOptions) -> list[Figure]:
     menu, buckets = SIZES["8"]
     abstract = AbstractGame(rules(), cards_by_strength(max(1, buckets // CLASSES), CLASSES), actions_of(menu))
     whole = measure_solver_speed(GpuExternalMCCFR(abstract, 0, options), SECONDS).visits
-    nothing = np.zeros((0, Deal.of(rules()).sizes[1]), dtype=np.int8)
+    nothing = np.zeros((0, Deal.from_game(rules()).board_sizes[1]), dtype=np.int8)
     parts = Partition(abstract, 1, CLASSES, np.zeros(0, dtype=np.int64), nothing)
     solver = GpuClassedExternalMCCFR(parts, 0, options, frames=CLASSES // 3)
     pace = measure_solver_speed(solver, 4 * SECONDS).visits

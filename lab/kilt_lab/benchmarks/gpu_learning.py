@@ -48,7 +48,7 @@ CROWDS = (CLASS, 676, 2700)  # deals in flight per kind of private hands; the fi
 def learning(*, long: bool) -> list[Figure]:
     """Measure exploitability after equal deals on the CPU and on the GPU, with several numbers of deals in flight."""
     game = Holdem(GameDef.parse(RULES), "three rounds")
-    deal, options = Deal.of(game), SamplingOptions(linear=True)
+    deal, options = Deal.from_game(game), SamplingOptions(linear=True)
     with TemporaryDirectory() as folder:
         cards = build(AbstractionSpec("all", deal, plan_named(LOSSLESS, deal.board_cards)), Path(folder) / "cards")
         abstract = AbstractGame(game, cards, actions_of(MENU))

@@ -77,12 +77,12 @@ def _schmid(states: BoardSample, features: Features, folder: Path, *, long: bool
     found, exact = np.zeros(PAIRS), np.zeros(ALL_EXACT if long else EXACT_PAIRS)
 
     def quick(start: int, end: int) -> None:
-        found[start:end] = [gathered.pair(i, j) for i, j in pairs[start:end]]
+        found[start:end] = [gathered.distance(i, j) for i, j in pairs[start:end]]
 
     def slow(start: int, end: int) -> None:
-        exact[start:end] = [exactly.pair(i, j) for i, j in pairs[start:end]]
+        exact[start:end] = [exactly.distance(i, j) for i, j in pairs[start:end]]
 
-    gathered.pair(0, 1)
+    gathered.distance(0, 1)
     began = perf_counter()
     in_parts(quick, PAIRS, features.threads)
     between = perf_counter()

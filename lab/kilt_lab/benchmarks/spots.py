@@ -131,7 +131,7 @@ def _begun(agent: ResolvingAgent, played: list[Hand]) -> Iterator[Observation]:
     """Yield the observations of the first player to act in the round that an agent re-solves."""
     positions = agent.game.positions
     for hand in played:
-        for before, action in positions.moves(hand.position):
+        for before, action in positions.moves_to(hand.position):
             after = positions.after(before, action)
             if action == REVEAL and after.round == agent.first_round and after.actor >= 0:
                 board = hand.cards.board[: agent.game.rules.board_size(after.round)]

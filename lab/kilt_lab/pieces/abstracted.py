@@ -63,7 +63,7 @@ def abstract_problem(
     are dropped.
     """
     rules = load_holdem(game)
-    own, deal = Deal.of(rules), Deal.of(load_holdem(rolled_out) if rolled_out else rules)
+    own, deal = Deal.from_game(rules), Deal.from_game(load_holdem(rolled_out) if rolled_out else rules)
     kept, (kind, first, *others) = len(own.board_cards), re.split("[ -](?=[0-9])", plan)
     plan = f"{kind} {'-'.join([str(min(int(first), len(own.holdings((0,))))), *others[: kept - 1]])}"
     rounds = plan_named(plan + "-1" * (len(deal.board_cards) - kept), deal.board_cards).rounds
@@ -84,11 +84,13 @@ def exploitability(
     walks = flop_walks(problem, strategy, problem.device)
     drawn = draw_flops(walks.game, flops, seed) if flops and len(flop_weights(walks.game)) > flops else None
     with TemporaryDirectory() as folder:
-        found = FlopResponses.begun(walks, "figure", problem.abstract.fingerprint, Path(folder) / "responses", drawn)
+        found = FlopResponses.start_or_resume(
+            walks, "figure", problem.abstract.fingerprint, Path(folder) / "responses", drawn
+        )
         found.compute(watcher, "best responses")
     if not found.complete:
         raise Stopped
-    chips = sum(found.won()) / 2 if drawn is None else found.estimate().mean
+    chips = sum(found.response_values()) / 2 if drawn is None else found.estimate().mean
     return 1000 * chips / problem.big_blind
 
 

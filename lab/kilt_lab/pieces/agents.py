@@ -134,7 +134,7 @@ def cards_in_buckets(
 
     In a plan, `{}` is replaced by the number of starting hands up to suit isomorphism.
     """
-    deal = Deal.of(game)
+    deal = Deal.from_game(game)
     whole = seeded(plan.format(len(deal.holdings((0,)))), deal, seed)
     if public:
         whole = replace(whole, public=(replace(public, seed=seed),))

@@ -23,11 +23,11 @@ from kilt.config import Config
 from kilt.evaluate.estimators import estimator_named, follow_line, hand_values
 from kilt.evaluate.flops import ProgressMonitor
 from kilt.evaluate.head_to_head import SEED, AbstractStrategy, expected_winnings
-from kilt.evaluate.stats import WIDTH, estimate
+from kilt.evaluate.stats import WIDTH, estimate_mean
 from kilt.evaluate.values import LoggedHands, group_by_betting
 from kilt.games.holdem import Holdem
 from kilt.games.playable import load_holdem
-from kilt.play.acpc import log_line
+from kilt.play.acpc import format_log_line
 from kilt.play.agent import require_policy
 from kilt.play.columns import readable_hands
 from kilt.play.match import play_match
@@ -85,7 +85,7 @@ def styled_agents(lab: Lab, seed: int) -> tuple[Holdem, dict[str, StyledAgent]]:
     Before the flop, agents distinguish all hands of the deck. The agents are kept in the folder of the lab.
     """
     found: dict[str, StyledAgent] = {}
-    deal = Deal.of(load_holdem(lab.game))
+    deal = Deal.from_game(load_holdem(lab.game))
     for name, style in {**AGENTS, OPPONENT: OPPONENT_STYLE}.items():
         cards, folder = fitted(style.cards, deal), run_folder(lab.folder, seed) / name
         solved = solved_agent(Config(lab.game, (cards,), tilt=style.tilt, solver=solver_config(lab, seed)), folder, lab)
@@ -230,7 +230,7 @@ class Cases:
                 self.seed,
                 duplicate=False,
                 load=load_agent,
-                sink=lambda hand: lines.append(log_line(hand)),
+                sink=lambda hand: lines.append(format_log_line(hand)),
             )
             artifact.write_text(file, "\n".join(lines) + "\n")
         return file.read_text()
@@ -238,7 +238,7 @@ class Cases:
 
 def _summary(values: FloatArray, weights: FloatArray, truth: float) -> dict[str, float]:
     """Return the figures of an estimator that are kept, in mbb."""
-    mean, margin = estimate(values)
+    mean, margin = estimate_mean(values)
     bias, deviation = abs(mean - truth), float(values.std(ddof=1))
     return {
         "mean": mean,
@@ -279,7 +279,7 @@ def _limit(values: FloatArray, weights: FloatArray) -> dict[str, float]:
     second = float(squares.sum()) / len(values)
     capped = np.zeros(len(values))
     capped[seen] = worth**2 * np.minimum(1 / weights[seen], CAP)
-    least, margin = estimate(capped)
+    least, margin = estimate_mean(capped)
     return {
         "deviation": sqrt(max(second - mean**2, 0.0)),
         "at_least": sqrt(max(least - margin - mean**2, 0.0)),

@@ -20,14 +20,14 @@ from kilt import artifact, machine
 from kilt.abstraction.abstract_game import SyntheticGame
 from kilt.abstraction.buckets import AbstractionSpec
 from kilt.abstraction.features import Deal
-from kilt.abstraction.joint import JointTables, joint_tables, kept_tables
+from kilt.abstraction.joint import JointTables, joint_tables, load_cached_tables
 from kilt.abstraction.pipeline import build
 from kilt.arrays import Array, FloatArray
 from kilt.errors import ArtifactError, RunError
 from kilt.evaluate.flops import ProgressMonitor
 from kilt.games.game import CHANCE, TERMINAL, Game
 from kilt.games.holdem import Holdem
-from kilt.games.tilt import tilted
+from kilt.games.tilt import tilt_game
 from kilt.jit import cores
 from kilt.solve.cfr import Cfr
 from kilt.solve.counter import Against, Restriction
@@ -114,7 +114,7 @@ class OrangeHoldem:
         self.name, self.big_blind, self.iterations = game.name, float(game.rules.big_blind), iterations
         self.folder, self.tick, self._by = folder, tick, orange
         self._tables, self._device = cache(joint), device
-        self._rules, self._tilted = game, tilted(game, tilt)
+        self._rules, self._tilted = game, tilt_game(game, tilt)
         self._held: tuple[CurveSetting | None, FloatArray, FloatArray] = None, np.empty(0), np.empty(0)
         self._models: dict[tuple[int, str, int], OpponentModel] = {}
 
@@ -220,8 +220,8 @@ class OrangeHoldem:
 
 def tables_of(game: Holdem, watcher: ProgressMonitor) -> JointTables:
     """Return the pair tables of the abstraction of the thesis, from the folder or newly built in half an hour."""
-    spec = AbstractionSpec.from_name(PLAN, Deal.of(game))
-    kept = kept_tables(spec.fingerprint)
+    spec = AbstractionSpec.from_name(PLAN, Deal.from_game(game))
+    kept = load_cached_tables(spec.fingerprint)
     if kept:
         return kept
     watcher.say(f"building {PLAN} and its pair tables: about half an hour, once")

@@ -13,7 +13,7 @@ from kilt.abstraction.pipeline import build
 from kilt.abstraction.plan import LOSSLESS, PublicPlan, plan_named
 from kilt.arrays import Array
 from kilt.engines import LocalEngine
-from kilt.games.gamedef import GameDef, library
+from kilt.games.gamedef import GameDef, shipped_definitions
 from kilt.games.holdem import Holdem
 from kilt.solve.abstract import BucketedGame
 from kilt.solve.distributed.shared import SharedGame
@@ -49,7 +49,7 @@ class RankedLeduc:
     boards: int = 1
 
     def __post_init__(self) -> None:
-        rules = library()["leduc"].replace("numRanks = 3", f"numRanks = {self.ranks}")
+        rules = shipped_definitions()["leduc"].replace("numRanks = 3", f"numRanks = {self.ranks}")
         if self.boards > 1:
             more = 1 + self.boards
             changes = {"numRounds = 2": f"numRounds = {more}", "firstPlayer = 1 1": "firstPlayer =" + more * " 1"}
@@ -59,7 +59,7 @@ class RankedLeduc:
             for before, after in changes.items():
                 rules = rules.replace(before, after)
         game = Holdem(GameDef.parse(rules.replace("numSuits = 2", f"numSuits = {self.suits}")), "leduc")
-        deal = Deal.of(game)
+        deal = Deal.from_game(game)
         plan = plan_named(LOSSLESS, deal.board_cards)
         rounds = tuple(replace(this, recall=False) for this in plan.rounds)
         classes = tuple(PublicPlan(2 + n, self.ranks - n, base=LOSSLESS, codes=0) for n in range(self.boards))

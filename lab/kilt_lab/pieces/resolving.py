@@ -13,7 +13,7 @@ from kilt.abstraction.actions import actions_of
 from kilt.arrays import FloatArray, IntArray
 from kilt.config import GADGET, RESOLVE_METHODS, UNSAFE
 from kilt.games.game import CHANCE, REVEAL, TERMINAL
-from kilt.games.gamedef import GameDef, ready_made
+from kilt.games.gamedef import GameDef, load_definition
 from kilt.games.holdem import FOLD, RAISE, Betting, Holdem
 from kilt.games.subgame import compatible_weights
 from kilt.play.agent import PublicPolicy
@@ -54,7 +54,7 @@ numHoleCards = 1
 numBoardCards = 0 1
 END GAMEDEF
 """
-LEDUC = str(ready_made("leduc"))
+LEDUC = str(load_definition("leduc"))
 BLUEPRINT, TRANSLATED = "blueprint", "translated"
 EVERY = "every continuation"
 CONTINUED = {"one continuation": 1, "four continuations": len(BIASES), EVERY: 4**4}  # four plans for each of four cards
@@ -119,7 +119,7 @@ class KnownStrategy(NamedTuple):
         tree, found = self.solved.tree, list[PublicPolicy]()
         for board in boards:
             place = tree.start
-            for before, action in tree.holdem.positions.moves(position):
+            for before, action in tree.holdem.positions.moves_to(position):
                 size = before.rules.board_size(before.round)
                 cards = board[size : before.rules.board_size(before.round + 1)] if action == REVEAL else ()
                 place = after(tree, place, cards or action)

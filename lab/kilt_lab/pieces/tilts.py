@@ -13,7 +13,7 @@ from kilt.abstraction.joint import joint_tables
 from kilt.errors import GameError
 from kilt.games.holdem import Holdem
 from kilt.games.playable import load_holdem
-from kilt.games.tilt import tilted
+from kilt.games.tilt import tilt_game
 from kilt.solve.abstract import BucketedGame
 from kilt.solve.cfr import Cfr
 from kilt.solve.joint import JointGame
@@ -48,7 +48,7 @@ class Abstracted:
         return self.scale * JointGame(self.abstract, self.joint).exploitability(np.asarray(strategy))
 
     def _tilted(self, tilt: Sequence[float]) -> Holdem:
-        game = tilted(self.game, tilt)
+        game = tilt_game(self.game, tilt)
         if not isinstance(game, Holdem):
             raise GameError(f"{self.game.name} is not poker: use a game with cards and bets")
         return game

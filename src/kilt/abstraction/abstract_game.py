@@ -22,7 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kilt import artifact
-from kilt.abstraction.abstract_game_kernels import copy_pieces
+from kilt.abstraction.abstract_game_kernels import copy_ranges
 from kilt.abstraction.actions import ActionAbstraction
 from kilt.abstraction.buckets import CardAbstraction, PlayerAbstractions
 from kilt.abstraction.features import Deal
@@ -206,7 +206,7 @@ class AbstractPart(SlotLayout):
                 cards.rounds[r].look_up(boards, hands[:, own], buckets[:, own], self.known[r])
         buckets -= np.array([offset[r] for offset in self.offset], dtype=np.uint32)
 
-    def require_own(self, buckets: npt.NDArray[np.uint32], walked: npt.NDArray[np.bool_]) -> None:
+    def require_own_buckets(self, buckets: npt.NDArray[np.uint32], walked: npt.NDArray[np.bool_]) -> None:
         """Raise AbstractionError if a sampled deal has a bucket that does not belong to this part of the game.
 
         `buckets` is [deal, round, player]; `walked` marks the deals.
@@ -216,9 +216,9 @@ class AbstractPart(SlotLayout):
             for player, cards in enumerate(self.whole.cards.each):
                 for r, number in enumerate(self.numbers[player]):
                     if number:
-                        cards.rounds[r].require_below(number, seen[:, r, player].max())
+                        cards.rounds[r].require_valid_index(number, seen[:, r, player].max())
 
-    def pieces(self, into: SlotLayout, acts: IntArray) -> tuple[IntArray, IntArray, IntArray]:
+    def table_ranges(self, into: SlotLayout, acts: IntArray) -> tuple[IntArray, IntArray, IntArray]:
         """Return the positions of some decisions in two tables: that of this part, and that of `into`.
 
         The result has three arrays with a number for each decision: where its entries begin in this part's table, where
@@ -230,7 +230,7 @@ class AbstractPart(SlotLayout):
         begin = self.first[acts]
         return begin, into.first[acts] + nodes.children[acts] * ahead, self.first[acts + 1] - begin
 
-    def places(self, node: int) -> slice:
+    def slice_in_game(self, node: int) -> slice:
         """Return the slice of the whole game's table that belongs to one decision of this part."""
         nodes = self.betting.nodes
         player, r, n = int(nodes.actor[node]), int(nodes.round[node]), int(nodes.children[node])
@@ -250,11 +250,11 @@ def join_parts(
     windows = np.unique(into.first[acts] // COPIED_SLOTS, return_index=True)[1].tolist()
     for start, end in zip(windows, [*windows[1:], len(acts)], strict=True):
         for part, mine in parts:
-            begin, place, size = part.pieces(into, acts[start:end])
-            copy_pieces(np.asarray(mine), begin, np.asarray(table), place, size)
+            begin, place, size = part.table_ranges(into, acts[start:end])
+            copy_ranges(np.asarray(mine), begin, np.asarray(table), place, size)
 
 
 def require_same_cards(game: Holdem, cards: CardAbstraction) -> None:
     """Raise AbstractionError unless a card abstraction was made for the cards of a given game."""
-    if cards.identity.deal != Deal.of(game):
+    if cards.identity.deal != Deal.from_game(game):
         raise AbstractionError(f"{cards.identity.name} is for other cards than {game.name}: build it for {game.name}")

@@ -11,7 +11,7 @@ from kilt.jit import kernel
 
 
 @kernel
-def copy_pieces(
+def copy_ranges(
     source: npt.NDArray[Any], begin: IntArray, target: npt.NDArray[Any], place: IntArray, size: IntArray
 ) -> None:
     """Copy several ranges of one array to given positions in another array.

@@ -92,7 +92,7 @@ class ActionAbstraction:
         return tuple(map(len, self._rounds))
 
     @property
-    def empty(self) -> bool:
+    def has_no_bets(self) -> bool:
         """Whether there are no bet sizes at all, so that no player can bet."""
         return not any(sizes for rounds in self._rounds for raises in rounds for sizes in raises)
 

@@ -12,8 +12,8 @@ from typing import NamedTuple
 import numpy as np
 
 from kilt import artifact
-from kilt.abstraction.buckets import CLASSES, AbstractionSpec, classes_folder, load_classes, public_layout
-from kilt.abstraction.classes import BoardClasses, high_cards_last
+from kilt.abstraction.buckets import CLASSES, AbstractionSpec, classes_folder, layout_with_classes, load_classes
+from kilt.abstraction.classes import BoardClasses, order_classes
 from kilt.abstraction.features import FEATURES, Deal, Features
 from kilt.abstraction.partition import partition
 from kilt.abstraction.plan import METHODS as WAY_OF
@@ -33,7 +33,7 @@ class ComparisonBase(NamedTuple):
     rounds: Callable[[int], RoundBuckets]  # returns the buckets of a round, and builds them if necessary
 
 
-def check_public(identity: AbstractionSpec, place: int) -> None:
+def check_board_classes(identity: AbstractionSpec, place: int) -> None:
     """Raise AbstractionError if a plan's classes of boards are not possible with the cards of the game."""
     plan, deal = identity.plan, identity.deal
     public, rounds = plan.public[place], len(deal.board_cards)
@@ -46,7 +46,7 @@ def check_public(identity: AbstractionSpec, place: int) -> None:
         raise AbstractionError(f"round {public.round} has no new public cards: choose another for classes of boards")
     if place and plan.public[place - 1].round == public.round:
         raise AbstractionError(f"the plan has classes for the boards of round {public.round} twice: remove one")
-    boards = deal.holdings(public_layout(plan, deal, public)).board_count
+    boards = deal.holdings(layout_with_classes(plan, deal, public)).board_count
     if public.classes > boards:
         raise AbstractionError(f"the plan asks for {public.classes} classes of {boards} boards: use fewer")
     if not place and boards > MAX_COMPARED_BOARDS:
@@ -70,17 +70,17 @@ def check_public(identity: AbstractionSpec, place: int) -> None:
     if public.method == "waugh":
         if r == 0:
             raise AbstractionError("the first round has no round before it: use tartanian7 or schmid")
-        require_dealt(plan, deal, public, "waugh")
+        require_deal_order(plan, deal, public, "waugh")
     if public.method == "schmid" and FEATURES[public.ground].as_dealt:
-        require_dealt(plan, deal, public, "schmid with the history of hands")
+        require_deal_order(plan, deal, public, "schmid with the history of hands")
     if plan.rounds and plan.rounds[r].recall and r > 0:
         raise AbstractionError(f"round {public.round} has classes of boards and remembers buckets: use recall = false")
 
 
-def require_dealt(plan: Plan, deal: Deal, public: PublicPlan, who: str) -> None:
+def require_deal_order(plan: Plan, deal: Deal, public: PublicPlan, who: str) -> None:
     """Raise AbstractionError if a method needs to know which round dealt each board card, but the plan ignores it."""
     dealt = tuple(added for added in deal.board_cards[: public.round] if added)
-    if public_layout(plan, deal, public) != dealt:
+    if layout_with_classes(plan, deal, public) != dealt:
         raise AbstractionError(
             f"{who} looks at the boards of rounds before round {public.round}: let these have classes too, or use "
             'tartanian7, or schmid with ground = "histogram"'
@@ -113,13 +113,13 @@ def build_classes(
     except ArtifactError:
         pass
     began, deal, r = perf_counter(), identity.deal, public.round - 1
-    holdings = deal.holdings(public_layout(identity.plan, deal, public))
+    holdings = deal.holdings(layout_with_classes(identity.plan, deal, public))
     inputs, folder = {"abstraction": identity.fingerprint}, classes_folder(out, public)
     if public.boards:
         ready = load_built_classes(identity, public)
         artifact.write(folder, CLASSES, {"classes": ready.labels}, inputs=inputs, figures=dict(ready.figures))
         return load_classes(out, identity, public)
-    parent = before.of(holdings.tables.cards) if before else np.zeros(len(holdings.boards), dtype=np.int32)
+    parent = before.look_up(holdings.tables.cards) if before else np.zeros(len(holdings.boards), dtype=np.int32)
     labels, error = np.empty(len(parent), dtype=np.int32), 0.0
     arrays: dict[str, Array] = {}
     by = distances_fingerprint(identity, public, base)
@@ -145,7 +145,7 @@ def build_classes(
             raise AbstractionError(
                 f"the boards fell into {found.clusters} classes, not {public.classes}: use another way than {way}"
             )
-        labels[chosen] = group * public.classes + high_cards_last(found.labels, states.boards, deal.deck)
+        labels[chosen] = group * public.classes + order_classes(found.labels, states.boards, deal.deck)
         error += found.error * len(chosen) / len(labels)
         if before is None:
             arrays["distances"] = distances
@@ -156,7 +156,7 @@ def build_classes(
 
 def distances_fingerprint(identity: AbstractionSpec, public: PublicPlan, base: ComparisonBase) -> str:
     """Return a hash of all settings that determine the distances between boards."""
-    boards, bins = public_layout(identity.plan, identity.deal, public), identity.plan.bins
+    boards, bins = layout_with_classes(identity.plan, identity.deal, public), identity.plan.bins
     how = public.round, public.method, public.ground, public.exact, base.fingerprint
     return artifact.fingerprint(artifact.stable_repr(identity.deal), artifact.stable_repr((boards, bins, *how)))
 
@@ -175,15 +175,15 @@ def load_built_classes(identity: AbstractionSpec, public: PublicPlan) -> BoardCl
     return classes
 
 
-def pair_seconds(identity: AbstractionSpec, public: PublicPlan, features: Features) -> tuple[float, int]:
+def measure_comparisons(identity: AbstractionSpec, public: PublicPlan, features: Features) -> tuple[float, int]:
     """Return the time in seconds to compare two boards, and the number of pairs of boards to compare.
 
     Boards are compared hand by hand. The time is measured on a few boards.
     """
-    holdings = identity.deal.holdings(public_layout(identity.plan, identity.deal, public))
+    holdings = identity.deal.holdings(layout_with_classes(identity.plan, identity.deal, public))
     some = np.linspace(0, len(holdings.boards) - 1, 6).astype(np.int64)
     states = BoardSample(identity.deal, public.round - 1, holdings, some)
-    pair = exact_distances(states, public.ground, features, identity.plan.bins).pair
+    pair = exact_distances(states, public.ground, features, identity.plan.bins).distance
     pair(0, 1)
     began = perf_counter()
     for place in range(len(some) - 1):

@@ -21,7 +21,7 @@ import numpy.typing as npt
 from kilt import artifact
 from kilt.abstraction.classes import BoardClasses, CodeBuckets
 from kilt.abstraction.features import FEATURES, Deal
-from kilt.abstraction.plan import Plan, PublicPlan, load_plan, plan_of
+from kilt.abstraction.plan import Plan, PublicPlan, load_plan, parse_plan
 from kilt.abstraction.rounds import RoundBuckets, remedy_for
 from kilt.arrays import Array, IntArray
 from kilt.cards.deck import Deck
@@ -85,7 +85,7 @@ class AbstractionSpec:
         """
         deal = data["deal"]
         cards = Deck(deal["ranks"], deal["suits"]), deal["hole_cards"], tuple(deal["board_cards"])
-        found = cls(data["name"], Deal(*cards), plan_of(tomllib.loads(data["plan"])))
+        found = cls(data["name"], Deal(*cards), parse_plan(tomllib.loads(data["plan"])))
         if data["fingerprint"] != found.fingerprint:
             raise ValueError(f"its fingerprint is {found.fingerprint}, but the description says {data['fingerprint']}")
         return found
@@ -187,15 +187,15 @@ class CardAbstraction:
         identity = AbstractionSpec.from_data(said)
         rounds = []
         for r in range(len(identity.plan.rounds)):
-            holdings = identity.deal.holdings(layout(identity.plan, identity.deal, r))
+            holdings = identity.deal.holdings(board_layout(identity.plan, identity.deal, r))
             by, sizes = arrays.get(f"strength-{r + 1}"), arrays[f"sizes-{r + 1}"]
             hands = comb(holdings.deck.size, holdings.hole_cards)
             table = np.zeros((0, hands), dtype=np.uint8) if by is not None else arrays[f"buckets-{r + 1}"]
             this = RoundBuckets(holdings, table, sizes, None, None, {}, None, source, by)
             if by is None:
                 _require_fitting(this)
-                this.require_whole()
-            elif by.min() < 0 or by.max() >= len(sizes) or by.shape != (identity.deal.top + 1,):
+                this.require_valid_entries()
+            elif by.min() < 0 or by.max() >= len(sizes) or by.shape != (identity.deal.best_strength + 1,):
                 raise ValueError(f"strength-{r + 1} does not fit its buckets")
             rounds.append(this)
         return cls(identity, tuple(rounds))
@@ -262,14 +262,14 @@ class CardAbstraction:
         deal = self.identity.deal
         public = deal.deck.numbers(board)
         r, mine = self.round_of(public), deal.deck.numbers(hand, deal.hole_cards, dead=public)
-        return int(self.rounds[r].row(public)[deal.deck.hole_index(mine)])
+        return int(self.rounds[r].look_up_board(public)[deal.deck.hole_index(mine)])
 
     def round_of(self, board: str | Sequence[str | int]) -> int:
         """Return the index of the round in which the board has as many cards as the given board.
 
         The first round is 0. Raises AbstractionError if there is no such round.
         """
-        sizes, public = self.identity.deal.sizes, self.identity.deal.deck.numbers(board)
+        sizes, public = self.identity.deal.board_sizes, self.identity.deal.deck.numbers(board)
         if len(public) not in sizes:
             raise AbstractionError(f"no round has a board of {len(public)} cards: use {', '.join(map(str, sizes))}")
         return sizes.index(len(public))
@@ -333,7 +333,7 @@ def load_abstractions(folders: Sequence[Path], *, check: bool = False) -> Player
     return found[0] if len(found) == 1 else AsymmetricAbstraction((found[0], found[1]))
 
 
-def layout(plan: Plan, deal: Deal, r: int) -> tuple[int, ...]:
+def board_layout(plan: Plan, deal: Deal, r: int) -> tuple[int, ...]:
     """Return the sizes of the groups into which the board cards of a round are divided.
 
     The order of the cards within a group does not matter.
@@ -342,23 +342,23 @@ def layout(plan: Plan, deal: Deal, r: int) -> tuple[int, ...]:
     their cards form one set.
 
     >>> from kilt.abstraction.plan import plan_named
-    >>> [layout(plan_named("PR-KE-KO 5-5-5-5", (0, 3, 1, 1)), Deal(), r) for r in range(4)]
+    >>> [board_layout(plan_named("PR-KE-KO 5-5-5-5", (0, 3, 1, 1)), Deal(), r) for r in range(4)]
     [(0,), (3,), (3, 1), (3, 1, 1)]
     """
     if any(FEATURES[step.feature].as_dealt for step in plan.rounds[r].steps):
         return tuple(added for added in deal.board_cards[: r + 1] if added) or (0,)
     public = plan.public_at(r)
     if r == 0 or not plan.rounds[r].recall:
-        if public is None or plan.coded(r):
-            return (deal.sizes[r],)
-        known = public_layout(plan, deal, public)
-        return known if sum(known) == deal.sizes[r] else (*known, deal.sizes[r] - sum(known))
-    before = layout(plan, deal, r - 1)
+        if public is None or plan.uses_codes(r):
+            return (deal.board_sizes[r],)
+        known = layout_with_classes(plan, deal, public)
+        return known if sum(known) == deal.board_sizes[r] else (*known, deal.board_sizes[r] - sum(known))
+    before = board_layout(plan, deal, r - 1)
     added = deal.board_cards[r]
     return before if not added else (added,) if before == (0,) else (*before, added)
 
 
-def public_layout(plan: Plan, deal: Deal, public: PublicPlan) -> tuple[int, ...]:
+def layout_with_classes(plan: Plan, deal: Deal, public: PublicPlan) -> tuple[int, ...]:
     """Return the sizes of the groups into which the cards of boards with classes are divided.
 
     The cards up to the first round with classes form one set, those up to the next such round another, and so on.
@@ -367,10 +367,10 @@ def public_layout(plan: Plan, deal: Deal, public: PublicPlan) -> tuple[int, ...]
     >>> from kilt.abstraction.plan import plan_named
     >>> plan = plan_named("IR-KE-KO 169-5-5-5", (0, 3, 1, 1))
     >>> flop, river = PublicPlan(2, 10), PublicPlan(4, 10)
-    >>> public_layout(replace(plan, public=(flop, river)), Deal(), river)
+    >>> layout_with_classes(replace(plan, public=(flop, river)), Deal(), river)
     (3, 2)
     """
-    sizes = [0, *(deal.sizes[one.round - 1] for one in plan.public if one.round <= public.round)]
+    sizes = [0, *(deal.board_sizes[one.round - 1] for one in plan.public if one.round <= public.round)]
     return tuple(np.diff(sizes).tolist())
 
 
@@ -382,7 +382,8 @@ def round_folder(path: Path, r: int) -> Path:
 def load_round(path: Path, identity: AbstractionSpec, r: int, *, check: bool = False) -> RoundBuckets:
     """Open the buckets of a round; with `check`, read and check the whole table.
 
-    Without `check`, entries are compared with their bounds when they are looked up: see `RoundBuckets.require_below`.
+    Without `check`, entries are compared with their bounds when they are looked up: see
+    `RoundBuckets.require_valid_index`.
     """
     folder = round_folder(path, r)
     found = artifact.read(folder, KIND, check=check, private=True, remedy=remedy_for(folder))
@@ -391,7 +392,7 @@ def load_round(path: Path, identity: AbstractionSpec, r: int, *, check: bool = F
             f"{folder} belongs to abstraction {found.inputs.get('abstraction')}, not {identity.fingerprint}: "
             f"{remedy_for(folder)}"
         )
-    holdings = identity.deal.holdings(layout(identity.plan, identity.deal, r))
+    holdings = identity.deal.holdings(board_layout(identity.plan, identity.deal, r))
     arrays, coded = found.arrays, None
     public = identity.plan.public_at(r)
     if public and "of_class" in arrays:
@@ -401,7 +402,7 @@ def load_round(path: Path, identity: AbstractionSpec, r: int, *, check: bool = F
         this = RoundBuckets(holdings, arrays["buckets"], arrays["sizes"], *means, found.figures, coded, folder)
         _require_fitting(this)
     if check:
-        this.require_whole()
+        this.require_valid_entries()
     return this
 
 
@@ -436,7 +437,7 @@ def classes_folder(path: Path, public: PublicPlan) -> Path:
 
 def load_classes(path: Path, identity: AbstractionSpec, public: PublicPlan, *, check: bool = False) -> BoardClasses:
     """Open the classes of boards of an abstraction; with `check`, read and check the whole file."""
-    holdings = identity.deal.holdings(public_layout(identity.plan, identity.deal, public))
+    holdings = identity.deal.holdings(layout_with_classes(identity.plan, identity.deal, public))
     folder = classes_folder(path, public)
     found = artifact.read(folder, CLASSES, check=check, private=True, remedy=remedy_for(folder))
     if found.inputs.get("abstraction") != identity.fingerprint:

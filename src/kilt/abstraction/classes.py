@@ -18,7 +18,7 @@ from kilt.abstraction.holdings import Holdings
 from kilt.arrays import Array, FloatArray, IntArray
 from kilt.cards.deck import Deck
 
-TYPICAL_SHARE = 0.75  # share of the boards that must have a property for `describe` to mention it
+TYPICAL_SHARE = 0.75  # share of the boards that must have a property for `describe_boards` to mention it
 
 
 class BoardClasses(NamedTuple):
@@ -30,7 +30,7 @@ class BoardClasses(NamedTuple):
     distances: Array | None = None  # [board, board] from which the classes were made, if all boards were compared
     figures: Mapping[str, Any] = {}  # figures that the build reported
 
-    def of(self, boards: IntArray) -> Labels:
+    def look_up(self, boards: IntArray) -> Labels:
         """Return the class of each given board; the boards may be of this round or of a later round."""
         found = np.empty((len(boards), 1), dtype=np.int32)
         size = self.holdings.boards.shape[1]
@@ -38,7 +38,7 @@ class BoardClasses(NamedTuple):
         labels: Labels = found[:, 0]
         return labels
 
-    def within(self, holdings: Holdings) -> tuple[IntArray, Labels]:
+    def look_up_earlier(self, holdings: Holdings) -> tuple[IntArray, Labels]:
         """Return the classes of the earlier boards from which given boards may have developed.
 
         Returns the positions of the cards that form them as [way, card], and the classes as [board, way]. If later
@@ -51,14 +51,14 @@ class BoardClasses(NamedTuple):
         kernels.find_classes(self.holdings.index, self.labels, holdings.boards.astype(np.int64), ways, found)
         return ways, found
 
-    def weigh(self, holdings: Holdings, codes: Labels | IntArray, count: int) -> FloatArray:
+    def count_deals(self, holdings: Holdings, codes: Labels | IntArray, count: int) -> FloatArray:
         """Return the number of deals of each group of similar hands (called a code) in each class of boards.
 
         The shape is (classes, codes). `codes` has the code of each hand on each later board, as [board, hand].
         """
-        _, found = self.within(holdings)
+        _, found = self.look_up_earlier(holdings)
         weights = np.zeros((self.number, count))
-        kernels.weigh_codes(holdings.tables, holdings.ways, codes, found, weights)
+        kernels.count_deals_of_codes(holdings.tables, holdings.deal_counts, codes, found, weights)
         return weights
 
 
@@ -69,7 +69,7 @@ class CodeBuckets(NamedTuple):
     bucket: Labels  # [class, code]
 
 
-def high_cards_last(labels: Labels, boards: IntArray, deck: Deck) -> Labels:
+def order_classes(labels: Labels, boards: IntArray, deck: Deck) -> Labels:
     """Renumber classes of boards so that classes with low cards come first; return the new class of each board.
 
     Classes are ordered by the mean height of their boards.
@@ -80,11 +80,11 @@ def high_cards_last(labels: Labels, boards: IntArray, deck: Deck) -> Labels:
     return order[labels]
 
 
-def describe(boards: IntArray, weights: IntArray, deck: Deck) -> str:
+def describe_boards(boards: IntArray, weights: IntArray, deck: Deck) -> str:
     """Describe in one line what most of the given boards have in common.
 
     >>> from kilt.cards.deck import FULL
-    >>> describe(np.array([FULL.cards("AsKsQs"), FULL.cards("AdKdJd")]), np.array([4, 4]), FULL)
+    >>> describe_boards(np.array([FULL.cards("AsKsQs"), FULL.cards("AdKdJd")]), np.array([4, 4]), FULL)
     'A high, unpaired, one suit, connected'
     """
     ranks, suits = np.sort(boards // deck.suits, axis=1), np.sort(boards % deck.suits, axis=1)

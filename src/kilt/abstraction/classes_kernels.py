@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from kilt.abstraction.cluster_kernels import Labels, Singles, cost_of
+from kilt.abstraction.cluster_kernels import Labels, Singles, point_distance
 from kilt.abstraction.holdings_kernels import HoldingIndex, HoldingTables
 from kilt.arrays import FloatArray, IntArray
-from kilt.cards.boards_kernels import locate
+from kilt.cards.boards_kernels import find_canonical_board
 from kilt.jit import kernel, kernel_of_slices
 
 
@@ -25,12 +25,14 @@ def find_classes(public: HoldingIndex, labels: Labels, boards: IntArray, ways: I
         for way in range(len(ways)):
             for place in range(len(cards)):
                 cards[place] = boards[b, ways[way, place]]
-            known, _ = locate(public.boards, cards)
+            known, _ = find_canonical_board(public.boards, cards)
             found[b, way] = labels[known]
 
 
 @kernel
-def weigh_codes(t: HoldingTables, deals: IntArray, codes: npt.NDArray[Any], found: Labels, weights: FloatArray) -> None:
+def count_deals_of_codes(
+    t: HoldingTables, deals: IntArray, codes: npt.NDArray[Any], found: Labels, weights: FloatArray
+) -> None:
     """Count the deals of each group of similar hands (called a code) in each class of boards.
 
     The counts are added to `weights` [class, code]. `found` has the classes of each board.
@@ -51,7 +53,7 @@ def weigh_codes(t: HoldingTables, deals: IntArray, codes: npt.NDArray[Any], foun
 
 
 @kernel
-def cost_of_codes(
+def sum_code_distances(
     points: Singles,
     weights: IntArray,
     codes: Labels,
@@ -70,12 +72,14 @@ def cost_of_codes(
     for board in range(len(found)):
         for i in range(first[board], first[board + 1]):
             for label in found[board]:
-                total += float(weights[i]) / ways * cost_of(points, i, centroids, bucket[label, codes[i]], absolute)
+                total += (
+                    float(weights[i]) / ways * point_distance(points, i, centroids, bucket[label, codes[i]], absolute)
+                )
     return total
 
 
 @kernel
-def look_up_coded(
+def look_up_by_class(
     index: HoldingIndex,
     table: npt.NDArray[Any],
     public: HoldingIndex,
@@ -93,8 +97,8 @@ def look_up_coded(
     for dealt in public.boards.dealt:
         size += dealt
     for b in range(len(boards)):
-        board, turned = locate(index.boards, boards[b])
-        known, _ = locate(public.boards, boards[b, :size])
+        board, turned = find_canonical_board(index.boards, boards[b])
+        known, _ = find_canonical_board(public.boards, boards[b, :size])
         row, moved, mine = table[board], index.moved[turned], bucket[labels[known]]
         for hand in range(buckets.shape[1]):
             code = np.int64(row[moved[hand]])
@@ -105,7 +109,7 @@ def look_up_coded(
 
 
 @kernel_of_slices
-def look_up_coded_hands(
+def look_up_hands_by_class(
     index: HoldingIndex,
     table: npt.NDArray[Any],
     public: HoldingIndex,
@@ -123,8 +127,8 @@ def look_up_coded_hands(
     for dealt in public.boards.dealt:
         size += dealt
     for deal in range(len(boards)):
-        board, turned = locate(index.boards, boards[deal])
-        known, _ = locate(public.boards, boards[deal, :size])
+        board, turned = find_canonical_board(index.boards, boards[deal])
+        known, _ = find_canonical_board(public.boards, boards[deal, :size])
         for player in range(hands.shape[1]):
             code = np.int64(table[board, index.moved[turned, hands[deal, player]]])
             most = max(most, code)

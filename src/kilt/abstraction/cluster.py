@@ -133,7 +133,7 @@ def _tell(tick: Callable[[float], None], before: int, of: int, share: float) -> 
     tick((before + share) / of)
 
 
-def prepare(centroids: Singles, metric: str | bool, group: int | None = None, threads: int = 1) -> Clusters:
+def prepare_search(centroids: Singles, metric: str | bool, group: int | None = None, threads: int = 1) -> Clusters:
     """Compute the lists of each centroid's nearest neighbours, which speed up the assignment of points.
 
     Each `group` consecutive centroids form a group with separate lists.
@@ -147,7 +147,7 @@ def prepare(centroids: Singles, metric: str | bool, group: int | None = None, th
 
     def find(first: int, end: int) -> None:
         apart = np.empty(size, dtype=np.float32)
-        kernels.neighbours(columns, first, end, absolute, apart, near, limits)
+        kernels.find_neighbours(columns, first, end, absolute, apart, near, limits)
 
     in_parts(find, len(centroids), threads)
     return Clusters(centroids, near, limits, size, absolute)
@@ -161,7 +161,7 @@ def _seeds(data: Singles, weights: FloatArray, k: int, absolute: bool, rng: np.r
         data, weights = data[chosen], weights[chosen]
     centroids = np.empty((k, data.shape[1]), dtype=np.float32)
     limit, labels, costs = (np.empty(size, dtype) for size, dtype in ((k, "f4"), (len(data), "i4"), (len(data), "f4")))
-    kernels.seed(data, weights, rng.random(k), absolute, centroids, limit, labels, costs)
+    kernels.seed_centroids(data, weights, rng.random(k), absolute, centroids, limit, labels, costs)
     return centroids
 
 
@@ -192,12 +192,12 @@ class _Problem(NamedTuple):
                 if best:
                     return best._replace(iterations=done)
                 old = centroids.copy()
-                self.fill(centroids, counts, costs)
+                self.fill_empty_clusters(centroids, counts, costs)
                 continue
             before, done, old = distortion, done + 1, centroids
-            sums, totals = self.add_up(labels, len(centroids))
+            sums, totals = self.sum_clusters(labels, len(centroids))
             centroids = (sums / np.where(totals > 0, totals, 1)[:, None]).astype(np.float32)
-            self.fill(centroids, totals, costs)
+            self.fill_empty_clusters(centroids, totals, costs)
             self.tick(done / iterations)
 
     def batches(self, centroids: Singles, iterations: int, batch: int, rng: np.random.Generator) -> Singles:
@@ -211,7 +211,7 @@ class _Problem(NamedTuple):
             part = self._replace(data=self.data[chosen], weights=self.weights[chosen])
             labels = np.full(batch, -1, dtype=np.int32)
             part.assign(centroids, labels, NO_BOUNDS, centroids)
-            new_sums, new_totals = part.add_up(labels, len(totals))
+            new_sums, new_totals = part.sum_clusters(labels, len(totals))
             sums += new_sums
             totals += new_totals
             used = totals > 0
@@ -226,7 +226,7 @@ class _Problem(NamedTuple):
 
         Updates `labels`, and returns the number of changed labels and the distances of the points.
         """
-        clusters = prepare(centroids, self.absolute, threads=self.threads)
+        clusters = prepare_search(centroids, self.absolute, threads=self.threads)
         steps = np.abs(centroids - old)
         steps = steps.sum(axis=1) if self.absolute else np.sqrt(np.square(steps).sum(axis=1))
         around = clusters.near[:, :TRACKED_NEIGHBOURS]
@@ -236,25 +236,25 @@ class _Problem(NamedTuple):
         costs = np.empty(len(self.data), dtype=np.float32)
         searched = clusters.group, *clusters[:3], self.absolute, labels, costs, others, moved, edges
         changed = in_parts(
-            lambda first, end: kernels.assign(self.data, first, end, *searched),
+            lambda first, end: kernels.assign_points(self.data, first, end, *searched),
             len(self.data),
             self.threads,
             parts=PARTS,
         )
         return sum(changed), costs
 
-    def add_up(self, labels: Labels, k: int) -> tuple[FloatArray, FloatArray]:
+    def sum_clusters(self, labels: Labels, k: int) -> tuple[FloatArray, FloatArray]:
         """Return the weighted sum of the points in each cluster, and the sum of their weights."""
 
         def part(first: int, end: int) -> tuple[FloatArray, FloatArray]:
             sums, totals = np.zeros((k, self.data.shape[1])), np.zeros(k)
-            kernels.add_up(self.data, self.weights, first, end, labels, sums, totals)
+            kernels.sum_points(self.data, self.weights, first, end, labels, sums, totals)
             return sums, totals
 
         sums, totals = zip(*in_parts(part, len(self.data), self.threads, parts=8), strict=True)
         return np.sum(sums, axis=0), np.sum(totals, axis=0)
 
-    def fill(self, centroids: Singles, totals: npt.NDArray[Any], costs: Singles) -> None:
+    def fill_empty_clusters(self, centroids: Singles, totals: npt.NDArray[Any], costs: Singles) -> None:
         """Move the centroid of each empty cluster to a point that is far from its own centroid."""
         empty = np.flatnonzero(totals == 0)
         if len(empty):

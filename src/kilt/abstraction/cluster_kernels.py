@@ -28,7 +28,7 @@ Index: TypeAlias = int | np.int64 | np.uint64
 
 
 @kernel
-def cost_of(points: Singles, i: int, centroids: Singles, c: int | np.int64, absolute: bool) -> np.float32:
+def point_distance(points: Singles, i: int, centroids: Singles, c: int | np.int64, absolute: bool) -> np.float32:
     """Return the distance between a point and a centroid: the sum of absolute or of squared differences.
 
     Each difference x adds x · (a + b·x), which is x or x². Four dimensions are computed at a time, then the rest one by
@@ -56,7 +56,7 @@ def cost_of(points: Singles, i: int, centroids: Singles, c: int | np.int64, abso
 
 
 @kernel
-def seed(
+def seed_centroids(
     points: Singles,
     weights: FloatArray,
     uniforms: FloatArray,
@@ -90,16 +90,16 @@ def seed(
         for d in range(points.shape[1]):
             centroids[c, d] = points[chosen, d]
         for before in range(c):
-            limit[before] = cost_of(centroids, before, centroids, c, absolute) / divisor
+            limit[before] = point_distance(centroids, before, centroids, c, absolute) / divisor
         for i in range(n):
             if c == 0 or costs[i] > limit[labels[i]]:
-                cost = cost_of(points, i, centroids, c, absolute)
+                cost = point_distance(points, i, centroids, c, absolute)
                 if c == 0 or cost < costs[i]:
                     labels[i], costs[i] = c, cost
 
 
 @kernel
-def neighbours(
+def find_neighbours(
     columns: Singles, start: int, end: int, absolute: bool, apart: Singles, near: Labels, limits: Singles
 ) -> None:
     """Write the nearest neighbours of some centroids among the centroids of the same group.
@@ -135,7 +135,7 @@ def neighbours(
 
 
 @kernel
-def nearest(
+def find_nearest(
     points: Singles,
     i: int,
     hint: Index,
@@ -158,7 +158,7 @@ def nearest(
     enough = _half(cost, second, absolute)
     while j < lists and limits[best, j] < enough:
         other = np.uint64(near[best, j])
-        there = cost_of(points, i, centroids, np.int64(other), absolute)
+        there = point_distance(points, i, centroids, np.int64(other), absolute)
         j += ONE
         if there < cost:
             second = cost if two else there
@@ -178,7 +178,7 @@ def nearest(
         for o in range(group):
             other = first + np.uint64(o)
             if other != best:
-                there = cost_of(points, i, centroids, np.int64(other), absolute)
+                there = point_distance(points, i, centroids, np.int64(other), absolute)
                 if there < cost:
                     best, cost, second = other, there, cost
                 elif there < second:
@@ -210,7 +210,7 @@ def _half(cost: np.float32, second: np.float32, absolute: bool) -> np.float32:
 
 
 @kernel
-def assign(
+def assign_points(
     points: Singles,
     start: int,
     end: int,
@@ -240,12 +240,12 @@ def assign(
     for i in range(start, end):
         before = labels[i]
         if before >= 0:
-            hint, cost = np.int64(before), cost_of(points, i, centroids, np.int64(before), absolute)
+            hint, cost = np.int64(before), point_distance(points, i, centroids, np.int64(before), absolute)
         else:
             first = np.int64(-1 - before) * group
             hint, cost = np.int64(first), np.float32(np.inf)
             for other in range(first, first + group, apart_of_pivots):
-                there = cost_of(points, i, centroids, other, absolute)
+                there = point_distance(points, i, centroids, other, absolute)
                 if there < cost:
                     hint, cost = np.int64(other), there
         if two and before >= 0:
@@ -254,7 +254,7 @@ def assign(
             if apart < bound * CERTAIN:
                 costs[i], others[i] = cost, bound
                 continue
-        best, cost, second = nearest(points, i, hint, cost, group, centroids, near, limits, absolute, two)
+        best, cost, second = find_nearest(points, i, hint, cost, group, centroids, near, limits, absolute, two)
         changed += best != before
         labels[i], costs[i] = best, cost
         if two:
@@ -263,7 +263,7 @@ def assign(
 
 
 @kernel
-def add_up(
+def sum_points(
     points: Singles, weights: FloatArray, start: int, end: int, labels: Labels, sums: FloatArray, totals: FloatArray
 ) -> None:
     """Add the points of each cluster to its sum, and the weights of these points to its total weight."""

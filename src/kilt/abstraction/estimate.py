@@ -16,17 +16,17 @@ import numpy as np
 
 from kilt import artifact
 from kilt.abstraction import potential
-from kilt.abstraction.buckets import AbstractionSpec, layout, round_folder
+from kilt.abstraction.buckets import AbstractionSpec, board_layout, round_folder
 from kilt.abstraction.cluster import METRICS
 from kilt.abstraction.features import FEATURES, NEXT, NONE, STRENGTHS, VALUE, Features
 from kilt.abstraction.pipeline import (
     base_folder,
     base_spec,
-    blocks_after,
     bucket_numbers,
     build,
-    check,
+    check_plan,
     groups_before,
+    next_round_groups,
     used_by_previous_round,
 )
 from kilt.abstraction.plan import CODES, BucketStep, Plan
@@ -41,7 +41,7 @@ TRIAL_SECONDS = 0.05  # seconds: a round that takes less is built in order to ch
 REMEDY = "use fewer buckets, or a smaller `sample` in a plan as a .toml file"
 
 
-def estimate(spec: AbstractionSpec, cache: Path | None = None, threads: int = 1) -> Cost:
+def estimate_build(spec: AbstractionSpec, cache: Path | None = None, threads: int = 1) -> Cost:
     """Estimate the time, memory and disk space that it takes to build a card abstraction.
 
     Parameters
@@ -63,7 +63,7 @@ def estimate(spec: AbstractionSpec, cache: Path | None = None, threads: int = 1)
     AbstractionError
         The plan does not fit the cards, or asks for more buckets than there are hands.
     """
-    check(spec)
+    check_plan(spec)
     plan, deal = spec.plan, spec.deal
     features, missing, used = Features(deal, cache), dict[str, Cost](), dict[str, Cost]()
     sorting = []  # (plan, round, steps, number of groups that the first step begins with)
@@ -73,7 +73,7 @@ def estimate(spec: AbstractionSpec, cache: Path | None = None, threads: int = 1)
             sorting.append((base.plan, r, base.plan.rounds[r].steps, 1))
     tables, before = 0, 1
     for r, number in enumerate(bucket_numbers(plan, deal)):
-        holdings, now, coded = deal.holdings(layout(plan, deal, r)), plan.public_at(r), plan.coded(r)
+        holdings, now, coded = deal.holdings(board_layout(plan, deal, r)), plan.public_at(r), plan.uses_codes(r)
         groups, before = 1 if coded else groups_before(plan, r, before), number
         sorts = min(now.codes, len(holdings)) if now and coded else number
         if sorts > len(holdings):
@@ -86,7 +86,7 @@ def estimate(spec: AbstractionSpec, cache: Path | None = None, threads: int = 1)
             steps = plan.rounds[r].steps
             sorting.append((plan, r, (BucketStep(steps[-1].feature, sorts),) if coded else steps, groups))
     for r, this in enumerate(plan.rounds):
-        if (now := plan.public_at(r)) and plan.coded(r) and this.buckets > now.codes:
+        if (now := plan.public_at(r)) and plan.uses_codes(r) and this.buckets > now.codes:
             raise AbstractionError(
                 f"the plan asks for {this.buckets:,} buckets in each class of boards in round {r + 1}, from "
                 f"{now.codes:,} "
@@ -119,7 +119,7 @@ def estimate(spec: AbstractionSpec, cache: Path | None = None, threads: int = 1)
     )
 
 
-def estimate_in_codes(spec: AbstractionSpec, cache: Path | None = None, threads: int = 1) -> Cost | None:
+def estimate_coded_build(spec: AbstractionSpec, cache: Path | None = None, threads: int = 1) -> Cost | None:
     """Estimate the time and memory for building an abstraction that sorts groups of similar hands, not single hands.
 
     Each class of boards sorts these groups, called codes, into buckets.
@@ -128,10 +128,10 @@ def estimate_in_codes(spec: AbstractionSpec, cache: Path | None = None, threads:
     remember or use their buckets. The number of codes is `CODES`.
     """
     coded = replace(spec.plan, public=tuple(replace(public, codes=CODES) for public in spec.plan.public))
-    if all(coded.coded(r) == spec.plan.coded(r) for r in range(len(coded.rounds))):
+    if all(coded.uses_codes(r) == spec.plan.uses_codes(r) for r in range(len(coded.rounds))):
         return None
     try:
-        return estimate(replace(spec, plan=coded), cache, threads)
+        return estimate_build(replace(spec, plan=coded), cache, threads)
     except AbstractionError:
         return None
 
@@ -139,7 +139,7 @@ def estimate_in_codes(spec: AbstractionSpec, cache: Path | None = None, threads:
 def _require_points(spec: AbstractionSpec, plan: Plan, r: int, step: BucketStep) -> None:
     """Raise AbstractionError if a step has more buckets than its feature has values."""
     feature, last = FEATURES[step.feature], r + 1 == len(plan.rounds)
-    different = spec.deal.top + 1 if last else LEVELS  # maximum number of values of a percentile
+    different = spec.deal.best_strength + 1 if last else LEVELS  # maximum number of values of a percentile
     if feature.metric == VALUE and step.buckets > different:
         raise AbstractionError(
             f"the plan asks for {step.buckets:,} buckets by {step.feature} in round {r + 1}, which has at most "
@@ -169,7 +169,7 @@ def _step_cost(spec: AbstractionSpec, plan: Plan, r: int, step: BucketStep, grou
     The step sorts hands inside each of `groups` groups. `plan` is that of the abstraction or of a base.
     """
     deal, feature, own = spec.deal, FEATURES[step.feature], replace(spec, plan=plan)
-    hands = len(deal.holdings(layout(plan, deal, r)))
+    hands = len(deal.holdings(board_layout(plan, deal, r)))
     drawn = min(hands, max(plan.sample, POINTS_PER_GROUP * (groups - 1)))
     # Seconds to find the cluster of one hand: when all hands are sorted, and in an iteration that fits the clusters.
     seconds, sorted_in, fitted_in, iterations, room = 0.0, 0.0, 0.0, 0, 0
@@ -179,17 +179,17 @@ def _step_cost(spec: AbstractionSpec, plan: Plan, r: int, step: BucketStep, grou
         room = drawn * dimensions * 12
     elif feature.metric == NEXT and r + 1 < len(plan.rounds):
         coming, ways = bucket_numbers(plan, deal)[r + 1], comb(deal.deck.size, deal.board_cards[r + 1])
-        block = coming // blocks_after(own, r)
+        block = coming // next_round_groups(own, r)
         sorted_in, iterations = _of("next_hand") + _of("next_bucket") * max(step.buckets, block), potential.ITERATIONS
-        drawn = min(drawn, potential.sample_of(step.buckets) * groups)
+        drawn = min(drawn, potential.sample_size(step.buckets) * groups)
         # Until large clusters are fitted, the distances between centres exclude few of them.
         fitted_in = sorted_in + _of("next_fitted") * min(drawn / (step.buckets * groups), 100)
         room = drawn * ways * 8 + 8 * coming * block + 12 * block * step.buckets * groups
         seconds += _of("next_pair") * step.buckets**2 * groups * used_by_previous_round(own, r)
     elif feature.metric == VALUE:
         last = r + 1 == len(plan.rounds)
-        sets = len(deal.holdings((deal.sizes[r],)))
-        room = 12 * groups * (deal.top + 1 if last else LEVELS) + sets * (2 if last else 34)  # sorted values
+        sets = len(deal.holdings((deal.board_sizes[r],)))
+        room = 12 * groups * (deal.best_strength + 1 if last else LEVELS) + sets * (2 if last else 34)  # sorted values
     looked_through = 0 if feature.metric == NONE else 2 if groups > 1 and iterations else 1  # passes to fit it
     seconds += hands * (_of("hand") + _of("look") * looked_through + sorted_in) + drawn * iterations * fitted_in
     return Cost(room, seconds=seconds)

@@ -37,7 +37,7 @@ from kilt.abstraction.cluster import kmeans
 from kilt.abstraction.holdings import Holdings, holdings
 from kilt.arrays import Array, FloatArray
 from kilt.cards.deck import FULL, Deck, subsets
-from kilt.cards.equity import cards_with_blanks, hand_list, room_to_rank
+from kilt.cards.equity import cards_with_blanks, hand_list, ranking_workspace
 from kilt.cards.hands import hand_tables
 from kilt.cost import Cost
 from kilt.engines import Engine, LocalEngine
@@ -68,19 +68,19 @@ class Deal:
     board_cards: tuple[int, ...] = (0, 3, 1, 1)  # number of cards that each round adds
 
     @classmethod
-    def of(cls, game: Holdem) -> Deal:
+    def from_game(cls, game: Holdem) -> Deal:
         """Return the `Deal` of a game: its deck, and the numbers of private and public cards."""
         return cls(game.deck, game.rules.hole_cards, tuple(game.rules.board_cards))
 
     @property
-    def sizes(self) -> tuple[int, ...]:
+    def board_sizes(self) -> tuple[int, ...]:
         """The number of cards on the board in each round."""
         return tuple(accumulate(self.board_cards))
 
     @property
-    def top(self) -> int:
+    def best_strength(self) -> int:
         """The strength (HS) of a hand that always wins, which is twice the number of hands the opponent can hold."""
-        return 2 * comb(self.deck.size - self.sizes[-1] - self.hole_cards, self.hole_cards)
+        return 2 * comb(self.deck.size - self.board_sizes[-1] - self.hole_cards, self.hole_cards)
 
     def holdings(self, dealt: tuple[int, ...]) -> Holdings:
         """Return all pairs of a hand and a board, up to a renaming of suits.
@@ -89,13 +89,13 @@ class Deal:
         """
         return holdings(dealt, self.deck, self.hole_cards)
 
-    def roll_outs(self, size: int) -> int:
+    def count_completions(self, size: int) -> int:
         """Return the number of ways to deal the remaining cards of a board.
 
         The board has `size` cards. Later rounds are dealt one after another, and the cards of the player's hand are not
         dealt.
         """
-        steps = [size, *(later for later in self.sizes if later > size)]
+        steps = [size, *(later for later in self.board_sizes if later > size)]
         left = self.deck.size - self.hole_cards
         return prod(comb(left - now, then - now) for now, then in pairwise(steps))
 
@@ -168,31 +168,37 @@ class Features:
             )
 
     def strengths(self) -> npt.NDArray[np.int16]:
-        """Return the strength of each hand on each complete board, as an integer from 0 to `Deal.top`.
+        """Return the strength of each hand on each complete board, as an integer from 0 to `Deal.best_strength`.
 
         Hands and boards that differ only by a renaming of suits have one entry.
         """
 
         def make() -> Array:
-            codes = np.empty(len(self._holdings(self.deal.sizes[-1])), dtype=np.int16)
-            self._rank(STRENGTHS, kernels.last_strengths, np.ones((2, self._most)), self.deal.top // 2, codes)
+            codes = np.empty(len(self._holdings(self.deal.board_sizes[-1])), dtype=np.int16)
+            self._rank(
+                STRENGTHS,
+                kernels.complete_board_strengths,
+                np.ones((2, self._most)),
+                self.deal.best_strength // 2,
+                codes,
+            )
             return codes
 
         codes: npt.NDArray[np.int16] = self._kept(STRENGTHS, make)
-        if codes.min(initial=0) < 0 or codes.max(initial=0) > self.deal.top:
+        if codes.min(initial=0) < 0 or codes.max(initial=0) > self.deal.best_strength:
             raise AbstractionError(f"the strengths of hands in {self._folder} are damaged: delete that folder")
         return codes
 
-    def levels(self) -> int:
+    def count_strengths(self) -> int:
         """Return how many different strengths hands have on complete boards."""
         return int(np.count_nonzero(np.bincount(self.strengths())))
 
     def moments(self, r: int) -> FeatureTable:
         """Return the sums of hand strength and of its square over all ways to complete the boards of a round."""
-        hs = np.arange(self.deal.top + 1, dtype=np.int64)
-        return self.means("moments", r, np.stack([hs, hs**2], axis=1))
+        hs = np.arange(self.deal.best_strength + 1, dtype=np.int64)
+        return self.mean_over_boards("moments", r, np.stack([hs, hs**2], axis=1))
 
-    def means(self, name: str, r: int, worth: Array) -> FeatureTable:
+    def mean_over_boards(self, name: str, r: int, worth: Array) -> FeatureTable:
         """Return the mean of a function of hand strength over all ways to complete the board, for all hands of a round.
 
         Parameters
@@ -201,17 +207,17 @@ class Features:
             Name of the tables in the cache.
         r : int
             The round.
-        worth : ndarray, shape (`Deal.top` + 1, dimensions)
+        worth : ndarray, shape (`Deal.best_strength` + 1, dimensions)
             The function: row h has its value, an integer of at least 0, for a hand with HS = h on a complete board.
 
         Returns
         -------
         FeatureTable
         """
-        return self._means(name, self.deal.sizes[r], worth)
+        return self._means(name, self.deal.board_sizes[r], worth)
 
     def _means(self, name: str, size: int, worth: Array) -> FeatureTable:
-        return FeatureTable(self._rolled(name, size, self.strengths, worth), 1 / self.deal.roll_outs(size))
+        return FeatureTable(self._rolled(name, size, self.strengths, worth), 1 / self.deal.count_completions(size))
 
     def histograms(self, r: int, bins: int = BINS) -> FeatureTable:
         """Return the cumulative histogram of each hand's strength, in `bins` bins of equal width.
@@ -220,12 +226,12 @@ class Features:
 
         A strength s from 0 to 1 is in bin ⌊s · bins⌋, and a strength of 1 in the last bin.
         """
-        return self._histograms(self.deal.sizes[r], bins)
+        return self._histograms(self.deal.board_sizes[r], bins)
 
     def _histograms(self, size: int, bins: int) -> FeatureTable:
         if bins < 2:
             raise AbstractionError(f"a histogram of {bins} bins cannot distinguish hands: use 2 or more")
-        which = np.minimum(np.arange(self.deal.top + 1) * bins // self.deal.top, bins - 1)
+        which = np.minimum(np.arange(self.deal.best_strength + 1) * bins // self.deal.best_strength, bins - 1)
         steps = (which[:, None] <= np.arange(bins)).astype(np.uint8)
         return self._means(f"histograms-{bins}", size, steps)
 
@@ -237,18 +243,25 @@ class Features:
         """
 
         def last() -> Array:
-            clusters = self.opponents(opponents)
+            clusters = self.opponent_clusters(opponents)
             rows = np.concatenate([clusters, np.zeros((-opponents % LANES, clusters.shape[1]))])
-            out = np.empty((len(self._holdings(self.deal.sizes[-1])), opponents), dtype=np.uint16)
-            self._rank(name, kernels.last_ochs, np.zeros((4, LANES * self._most), np.float32), rows, WHOLE, out)
+            out = np.empty((len(self._holdings(self.deal.board_sizes[-1])), opponents), dtype=np.uint16)
+            self._rank(
+                name, kernels.complete_board_ochs, np.zeros((4, LANES * self._most), np.float32), rows, WHOLE, out
+            )
             return out
 
-        name, size = f"ochs-{opponents}", self.deal.sizes[r]
-        values = self._rolled(name, size, None, self._kept(f"{name}-{self.deal.sizes[-1]}", last))
-        sizes = np.array([len(np.unique(self._holdings(0).row(())[1][row > 0])) for row in self.opponents(opponents)])
-        return FeatureTable(values, np.sqrt(sizes / sizes.sum()) / (WHOLE * self.deal.roll_outs(size)))
+        name, size = f"ochs-{opponents}", self.deal.board_sizes[r]
+        values = self._rolled(name, size, None, self._kept(f"{name}-{self.deal.board_sizes[-1]}", last))
+        sizes = np.array(
+            [
+                len(np.unique(self._holdings(0).number_hands(())[1][row > 0]))
+                for row in self.opponent_clusters(opponents)
+            ]
+        )
+        return FeatureTable(values, np.sqrt(sizes / sizes.sum()) / (WHOLE * self.deal.count_completions(size)))
 
-    def opponents(self, clusters: int = OPPONENTS) -> FloatArray:
+    def opponent_clusters(self, clusters: int = OPPONENTS) -> FloatArray:
         """Return the clusters of opponent hands for opponent cluster hand strength (OCHS), the weakest cluster first.
 
         The shape is (clusters, hands).
@@ -272,23 +285,23 @@ class Features:
             place = np.argsort(np.argsort(-found.centroids.sum(axis=1)))
             return place[found.labels].astype(np.uint8)
 
-        _, row = start.row(())
+        _, row = start.number_hands(())
         which = self._kept(f"opponents-{clusters}", make)[row]
         members: FloatArray = (which == np.arange(clusters)[:, None]).astype(np.float64)
         return members
 
-    def is_last(self, r: int) -> bool:
+    def is_last_round(self, r: int) -> bool:
         """Return whether the board of a round is complete."""
-        return r == len(self.deal.sizes) - 1
+        return r == len(self.deal.board_sizes) - 1
 
-    def bins_of(self, r: int, bins: int) -> FeatureTable:
+    def strength_bins(self, r: int, bins: int) -> FeatureTable:
         """Return each hand's histogram of strength or, on complete boards, the strength itself.
 
         On a complete board, the difference of two strengths equals the earth mover's distance of the histograms. The
         strength is negated: the lower a cumulative histogram, the stronger the hand.
         """
-        if self.is_last(r):
-            return FeatureTable(self.strengths()[:, None], -bins / self.deal.top)
+        if self.is_last_round(r):
+            return FeatureTable(self.strengths()[:, None], -bins / self.deal.best_strength)
         return self.histograms(r, bins)
 
     def missing_table_costs(self, feature: str, r: int, settings: FeatureSettings) -> TableCosts:
@@ -298,7 +311,7 @@ class Features:
 
     def table_costs(self, feature: str, r: int, settings: FeatureSettings) -> TableCosts:
         """Return the cost of computing each table that a feature needs, even if the cache folder has the table."""
-        last = self._holdings(self.deal.sizes[-1])
+        last = self._holdings(self.deal.board_sizes[-1])
         tables = {STRENGTHS: Cost(cache=2 * len(last), seconds=pace("features", "strength_board") * last.board_count)}
         return tables | FEATURES[feature].costs(self, settings, r)
 
@@ -309,11 +322,11 @@ class Features:
 
         `most` is the largest value that a hand can have on a complete board.
         """
-        sizes = sorted({0, *self.deal.sizes})
+        sizes = sorted({0, *self.deal.board_sizes})
         costs = {}
-        for size, then in pairwise(sizes[0 if r is None else sizes.index(self.deal.sizes[r]) :]):
+        for size, then in pairwise(sizes[0 if r is None else sizes.index(self.deal.board_sizes[r]) :]):
             here = self._holdings(size)
-            width = np.min_scalar_type(most * self.deal.roll_outs(size)).itemsize
+            width = np.min_scalar_type(most * self.deal.count_completions(size)).itemsize
             deals = len(here) * comb(self.deal.deck.size - size, then - size)
             seconds = deals * (pace("features", "deal") + pace("features", "deal_dimension") * dimensions)
             costs[f"{name}-{size}"] = Cost(cache=len(here) * dimensions * width, seconds=seconds)
@@ -321,13 +334,13 @@ class Features:
 
     def ochs_costs(self, opponents: int, r: int) -> TableCosts:
         """Return the costs of the tables for opponent cluster hand strength (OCHS), and of those they depend on."""
-        name, last = f"ochs-{opponents}", self._holdings(self.deal.sizes[-1])
+        name, last = f"ochs-{opponents}", self._holdings(self.deal.board_sizes[-1])
         each = pace("features", "strength_board") + pace("features", "opponent_board") * opponents
         seconds = each * last.board_count
         return {
             **self.means_costs(f"histograms-{BINS}", BINS, 1),
             f"opponents-{opponents}": Cost(cache=len(self._holdings(0)), seconds=pace("features", "opponents")),
-            f"{name}-{self.deal.sizes[-1]}": Cost(cache=2 * opponents * len(last), seconds=seconds),
+            f"{name}-{self.deal.board_sizes[-1]}": Cost(cache=2 * opponents * len(last), seconds=seconds),
             **self.means_costs(name, opponents, WHOLE, r),
         }
 
@@ -337,23 +350,23 @@ class Features:
     @property
     def _most(self) -> int:
         """The number of hands, or of cards with blanks if that is larger."""
-        return max(len(self._holdings(0).room()), cards_with_blanks(self.deal.deck, self.deal.hole_cards))
+        return max(len(self._holdings(0).workspace()), cards_with_blanks(self.deal.deck, self.deal.hole_cards))
 
     def _rank(self, name: str, kernel: Callable[..., None], scratch: Array, *rest: Any) -> None:
         """Run a kernel over all complete boards; each part gets a copy of the scratch array."""
-        deck, hole, size = self.deal.deck, self.deal.hole_cards, self.deal.sizes[-1]
+        deck, hole, size = self.deal.deck, self.deal.hole_cards, self.deal.board_sizes[-1]
         cards = hand_list(deck, hole), hand_tables(size + hole, deck)
         last = self._holdings(size)
 
         def part(start: int, end: int) -> None:
-            room = room_to_rank(deck, hole, size), scratch.copy(), last.room()
+            room = ranking_workspace(deck, hole, size), scratch.copy(), last.workspace()
             kernel(last.tables, start, end, *cards, *room, *rest)
 
         in_parts(part, len(last.boards), self.threads, lambda share: self.tick(name, share))
 
     def _rolled(self, name: str, size: int, codes: Callable[[], Array] | None, worth: Array) -> Array:
         """Sum the values of complete boards over roll-outs: return a row for each holding, or for each code."""
-        sizes = self.deal.sizes
+        sizes = self.deal.board_sizes
         if size == sizes[-1]:
             return worth if codes is None else worth[codes()]
         then = min(later for later in sizes if later > size)
@@ -362,7 +375,7 @@ class Features:
             coded = codes is not None and then == sizes[-1]
             after = worth if then == sizes[-1] else self._rolled(name, then, codes, worth)
             here, there = self._holdings(size), self._holdings(then)
-            most = int(worth.max()) * self.deal.roll_outs(size)
+            most = int(worth.max()) * self.deal.count_completions(size)
             out = np.zeros((len(here), worth.shape[1]), dtype=np.min_scalar_type(most))
             found = NO_CODES
             if coded and codes:
@@ -372,11 +385,13 @@ class Features:
 
             def roll_back(start: int, end: int) -> None:
                 rows = np.empty((len(picks), len(here.tables.bits)), dtype=np.int32)
-                room = here.room(), here.room(), np.empty((3, self._most), dtype=np.int64)
+                room = here.workspace(), here.workspace(), np.empty((3, self._most), dtype=np.int64)
                 for board in range(start, end):
-                    count = kernels.find_later(here.tables, there.tables, board, picks, coded, found, *room, rows)
+                    count = kernels.find_later_values(
+                        here.tables, there.tables, board, picks, coded, found, *room, rows
+                    )
                     first = here.tables.first[board]
-                    kernels.add_rows(rows, after, out[first : first + count])
+                    kernels.sum_later_values(rows, after, out[first : first + count])
 
             in_parts(roll_back, len(here.boards), self.threads, partial(self.tick, f"{name}, {size} cards"))
             return out
@@ -388,7 +403,7 @@ class Features:
         if self.folder is None:
             return None
         deal = self.deal
-        return self.folder / artifact.fingerprint(repr((deal.deck, deal.hole_cards, deal.sizes)))
+        return self.folder / artifact.fingerprint(repr((deal.deck, deal.hole_cards, deal.board_sizes)))
 
     def _kept(self, name: str, make: Callable[[], Array]) -> Array:
         """Return a table from memory or from the folder, or compute it; a table of another version is recomputed."""
@@ -452,12 +467,12 @@ class Feature:
 
 def _moment(power: int, features: Features, settings: FeatureSettings, r: int) -> RoundTables:
     """Return the table of E[HS] or E[HS²]; on a complete board of HS itself, because HS² gives the same order."""
-    values = features.strengths() if features.is_last(r) else features.moments(r).values[:, power - 1]
+    values = features.strengths() if features.is_last_round(r) else features.moments(r).values[:, power - 1]
     return [(r, FeatureTable(values[:, None], 1.0))]
 
 
 def _moment_costs(features: Features, settings: FeatureSettings, r: int) -> TableCosts:
-    return features.means_costs("moments", 2, features.deal.top**2, r)
+    return features.means_costs("moments", 2, features.deal.best_strength**2, r)
 
 
 FEATURES = {
@@ -470,7 +485,7 @@ FEATURES = {
             "emd",
             "KE",
             dimensions=lambda settings, r: settings.bins,
-            tables=lambda features, settings, r: [(r, features.bins_of(r, settings.bins))],
+            tables=lambda features, settings, r: [(r, features.strength_bins(r, settings.bins))],
             costs=lambda features, settings, r: features.means_costs(
                 f"histograms-{settings.bins}", settings.bins, 1, r
             ),
@@ -489,7 +504,7 @@ FEATURES = {
             "KH",
             dimensions=lambda settings, r: settings.bins * (r + 1),
             tables=lambda features, settings, r: [
-                (seen, features.bins_of(seen, settings.bins)) for seen in range(r + 1)
+                (seen, features.strength_bins(seen, settings.bins)) for seen in range(r + 1)
             ],
             costs=lambda features, settings, r: features.means_costs(f"histograms-{settings.bins}", settings.bins, 1),
             as_dealt=True,

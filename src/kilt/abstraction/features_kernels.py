@@ -7,17 +7,17 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from kilt.abstraction.holdings_kernels import HoldingTables, Numbers, number_board, open_board
+from kilt.abstraction.holdings_kernels import HoldingTables, Numbers, number_board, prepare_board
 from kilt.arrays import ByteArray, FloatArray, IntArray
-from kilt.cards.boards_kernels import locate
-from kilt.cards.equity_kernels import HandList, Ranking, rank_board, showdown, showdowns
+from kilt.cards.boards_kernels import find_canonical_board
+from kilt.cards.equity_kernels import HandList, Ranking, rank_board, showdown_values, showdown_values_of_ranges
 from kilt.cards.hands_kernels import HandTables
 from kilt.jit import kernel
 from kilt.lanes import LANES
 
 
 @kernel
-def last_strengths(
+def complete_board_strengths(
     t: HoldingTables,
     start: int,
     end: int,
@@ -36,7 +36,7 @@ def last_strengths(
     reach, value = scratch[0, : len(hands.bits)], scratch[1, : len(hands.bits)]
     for board in range(start, end):
         groups = rank_board(t.cards[board], hands, tables, ranking)
-        showdown(ranking, groups, reach, value)
+        showdown_values(ranking, groups, reach, value)
         number_board(t, board, numbers)
         for hand in range(len(numbers)):
             if numbers[hand] >= 0:
@@ -44,7 +44,7 @@ def last_strengths(
 
 
 @kernel
-def last_ochs(
+def complete_board_ochs(
     t: HoldingTables,
     start: int,
     end: int,
@@ -73,7 +73,7 @@ def last_ochs(
             for i in range(live):
                 for lane in range(LANES):
                     reach[LANES * i + lane] = clusters[c + lane, ranking.order[i]]
-            showdowns(ranking, groups, reach, by_card, result, whole)
+            showdown_values_of_ranges(ranking, groups, reach, by_card, result, whole)
             for i in range(live):
                 holding = t.first[board] + numbers[ranking.order[i]]
                 for lane in range(min(LANES, kinds - c)):
@@ -83,7 +83,7 @@ def last_ochs(
 
 
 @kernel
-def find_later(
+def find_later_values(
     t: HoldingTables,
     after: HoldingTables,
     board: int,
@@ -108,13 +108,13 @@ def find_later(
     """
     known, dealt = t.cards.shape[1], picks.shape[1]
     later, rest, holding_hand = cards[0], cards[1], cards[2]
-    count = open_board(t, board, numbers, holding_hand, rest)
+    count = prepare_board(t, board, numbers, holding_hand, rest)
     for k in range(known):
         later[k] = t.cards[board, k]
     for pick in range(picks.shape[0]):
         for k in range(dealt):
             later[known + k] = rest[picks[pick, k]]
-        there, turned = locate(after.boards, later)
+        there, turned = find_canonical_board(after.boards, later)
         number_board(after, there, numbers_after)
         moved = after.moved[turned]
         base = after.first[there]
@@ -128,7 +128,7 @@ def find_later(
 
 
 @kernel
-def add_rows(rows: npt.NDArray[np.int32], worth: npt.NDArray[Any], out: npt.NDArray[Any]) -> None:
+def sum_later_values(rows: npt.NDArray[np.int32], worth: npt.NDArray[Any], out: npt.NDArray[Any]) -> None:
     """Add up the values that each hand on a board has after each way to deal the next cards.
 
     `rows` [pick, holding] has the rows of `worth` to add; −1 stands for no row.

@@ -19,7 +19,7 @@ from kilt.abstraction.classes import BoardClasses
 from kilt.abstraction.cluster import METRICS, kmeans
 from kilt.abstraction.cluster_kernels import Labels, Singles
 from kilt.abstraction.features import FEATURES, VALUE
-from kilt.abstraction.percentile import percentiles
+from kilt.abstraction.percentile import percentile_buckets
 from kilt.abstraction.plan import STRENGTHS, BucketStep, Plan, percentile_steps
 from kilt.abstraction.steps import ALL, HoldingBatch, PreviousRound, StepFitter
 from kilt.arrays import Array, FloatArray, IntArray
@@ -42,8 +42,8 @@ def code_steps(fitting: StepFitter) -> tuple[BucketStep, ...]:
     public, steps = fitting.plan.public_at(fitting.r), fitting.plan.rounds[fitting.r].steps
     codes = public.codes if public else 0
     by_strength = {step.feature for step in steps} <= {*STRENGTHS}
-    if by_strength and fitting.last:
-        return (BucketStep("ehs", min(codes, fitting.features.levels())),)
+    if by_strength and fitting.is_last_round:
+        return (BucketStep("ehs", min(codes, fitting.features.count_strengths())),)
     if by_strength:
         return percentile_steps(codes)
     return (BucketStep(steps[-1].feature, min(codes, len(fitting.holdings))),)
@@ -61,7 +61,7 @@ def sort_codes(
     AbstractionError
         A class has too few codes for its buckets.
     """
-    weights = classes.weigh(fitting.holdings, codes, count)
+    weights = classes.count_deals(fitting.holdings, codes, count)
     points = {step.feature: _means(fitting, step.feature, codes, count) for step in steps}
     buckets = int(np.prod([step.buckets for step in steps]))
     used = np.count_nonzero(weights, axis=1)
@@ -94,15 +94,15 @@ def _distortion(
     for label, mine in enumerate(bucket):
         np.add.at(centroids, mine, weights[label, :, None] * means)
     middle = (centroids / totals[:, None]).astype(np.float32)
-    of, table = fitting.points(last.feature), PreviousRound(fitting.holdings, codes, weights.shape[1])
-    _, found = classes.within(fitting.holdings)
+    of, table = fitting.feature_points(last.feature), PreviousRound(fitting.holdings, codes, weights.shape[1])
+    _, found = classes.look_up_earlier(fitting.holdings)
 
     def cost(part: HoldingBatch) -> float:
         first = fitting.holdings.tables.first[part.start : part.end + 1]
-        there = part.weights, part.groups(table), first - first[0], found[part.start : part.end]
-        return float(classes_kernels.cost_of_codes(of(part, ALL), *there, bucket, middle, METRICS[metric]))
+        there = part.weights, part.previous_buckets(table), first - first[0], found[part.start : part.end]
+        return float(classes_kernels.sum_code_distances(of(part, ALL), *there, bucket, middle, METRICS[metric]))
 
-    return float(sum(fitting.parts(cost)) / fitting.holdings.weights.sum())
+    return float(sum(fitting.map_batches(cost)) / fitting.holdings.weights.sum())
 
 
 def _sort_class(plan: Plan, steps: tuple[BucketStep, ...], points: dict[str, Singles], weights: FloatArray) -> Labels:
@@ -117,15 +117,15 @@ def _sort_class(plan: Plan, steps: tuple[BucketStep, ...], points: dict[str, Sin
 
 def _means(fitting: StepFitter, feature: str, codes: Array, count: int) -> Singles:
     """Return the mean of a feature over the hands of each code, shape (codes, dimensions)."""
-    points, table = fitting.points(feature), PreviousRound(fitting.holdings, codes, count)
+    points, table = fitting.feature_points(feature), PreviousRound(fitting.holdings, codes, count)
 
     def add(part: HoldingBatch) -> tuple[FloatArray, FloatArray]:
-        data, mine = points(part, ALL), part.groups(table)
+        data, mine = points(part, ALL), part.previous_buckets(table)
         sums, totals = np.zeros((count, data.shape[1])), np.zeros(count)
-        cluster_kernels.add_up(data, part.weights.astype(np.float64), 0, len(data), mine, sums, totals)
+        cluster_kernels.sum_points(data, part.weights.astype(np.float64), 0, len(data), mine, sums, totals)
         return sums, totals
 
-    sums, totals = (np.sum(column, axis=0) for column in zip(*fitting.parts(add), strict=True))
+    sums, totals = (np.sum(column, axis=0) for column in zip(*fitting.map_batches(add), strict=True))
     means: Singles = (sums / np.maximum(totals, 1)[:, None]).astype(np.float32)
     return means
 
@@ -146,7 +146,7 @@ def _sorted(plan: Plan, step: BucketStep, points: Singles, weights: FloatArray) 
     """Sort codes into the buckets of one step, the weakest bucket first; return the bucket of each code."""
     metric = FEATURES[step.feature].metric
     if metric == VALUE:
-        return percentiles(points[:, 0], weights, step.buckets).astype(np.int32)
+        return percentile_buckets(points[:, 0], weights, step.buckets).astype(np.int32)
     found = kmeans(
         points,
         step.buckets,

@@ -21,7 +21,7 @@ import numpy.typing as npt
 from kilt.abstraction import holdings_kernels as kernels
 from kilt.abstraction.holdings_kernels import HoldingIndex, HoldingTables
 from kilt.arrays import ByteArray, IntArray
-from kilt.cards.boards import Boards, board_index, canonical_boards, hand_permutations, ways
+from kilt.cards.boards import Boards, board_index, canonical_boards, count_dealt_boards, hand_permutations
 from kilt.cards.deck import FULL, Deck
 from kilt.cards.equity import hand_list
 from kilt.cards.hands import hand_tables
@@ -62,9 +62,9 @@ class Holdings:
         return self._rounds[-1].symmetry
 
     @cached_property
-    def ways(self) -> IntArray:
+    def deal_counts(self) -> IntArray:
         """The number of dealt boards that each canonical board stands for."""
-        return ways(self._rounds)
+        return count_dealt_boards(self._rounds)
 
     @cached_property
     def index(self) -> HoldingIndex:
@@ -85,37 +85,37 @@ class Holdings:
             bits=hand_list(self.deck, self.hole_cards).bits,
             card_bit=hand_tables(self.hole_cards, self.deck).card_bit,
         )
-        kernels.count_holdings(tables, self.room(), tables.first)
+        kernels.count_holdings(tables, self.workspace(), tables.first)
         return tables
 
     @cached_property
     def weights(self) -> IntArray:
         """The number of deals that each pair of a board and a hand stands for."""
-        return self.weights_on(0, len(self.boards))
+        return self.weights_of_boards(0, len(self.boards))
 
-    def weights_on(self, start: int, end: int) -> IntArray:
+    def weights_of_boards(self, start: int, end: int) -> IntArray:
         """Return the part of `weights` for the boards from `start` to before `end`."""
         weights = np.zeros(self.tables.first[end] - self.tables.first[start], dtype=np.int64)
-        kernels.weigh_holdings(self.tables, start, end, self.ways, self.room(), weights)
+        kernels.weigh_holdings(self.tables, start, end, self.deal_counts, self.workspace(), weights)
         return weights
 
-    def room(self) -> npt.NDArray[np.int32]:
+    def workspace(self) -> npt.NDArray[np.int32]:
         """Return working memory for kernels that number the hands on a board."""
         return np.empty(comb(self.deck.size, self.hole_cards), dtype=np.int32)
 
-    def row(self, board: Sequence[int]) -> tuple[int, IntArray]:
+    def number_hands(self, board: Sequence[int]) -> tuple[int, IntArray]:
         """Return the index of the canonical form of a board, and the index of each hand on the board.
 
         The index of a hand that shares a card with the board is −1.
 
         >>> flop = holdings((3,))
-        >>> board, row = flop.row(FULL.cards("Ah7d2c"))
+        >>> board, row = flop.number_hands(FULL.cards("Ah7d2c"))
         >>> int((row >= 0).sum()), int(row[FULL.hole_index(FULL.cards("AsAh"))])
         (1176, -1)
         """
-        room = self.room()
+        room = self.workspace()
         numbers = room.astype(np.int64)
-        found = kernels.row_of(self.tables, np.array(board, dtype=np.int64), room, numbers)
+        found = kernels.number_dealt_board(self.tables, np.array(board, dtype=np.int64), room, numbers)
         return int(found), numbers
 
 

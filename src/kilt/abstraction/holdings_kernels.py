@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kilt.arrays import IntArray
-from kilt.cards.boards_kernels import BoardIndex, locate, number_hands
+from kilt.cards.boards_kernels import BoardIndex, find_canonical_board, number_hands
 from kilt.jit import kernel, kernel_of_slices
 
 # Working memory of kernels: the number of each hand on a board. They take it from the caller, since a kernel that makes
@@ -50,7 +50,9 @@ def number_board(t: HoldingTables, board: int, numbers: npt.NDArray[np.int32]) -
 
 
 @kernel
-def open_board(t: HoldingTables, board: int, numbers: npt.NDArray[np.int32], held_by: IntArray, rest: IntArray) -> int:
+def prepare_board(
+    t: HoldingTables, board: int, numbers: npt.NDArray[np.int32], held_by: IntArray, rest: IntArray
+) -> int:
     """Number the hands on a board up to suits, and list the cards that remain in the deck.
 
     `held_by` gets one hand of each number, and `rest` the cards. Returns how many numbers there are.
@@ -82,13 +84,13 @@ def count_holdings(t: HoldingTables, numbers: Numbers, first: IntArray) -> None:
 
 
 @kernel
-def row_of(t: HoldingTables, cards: IntArray, canonical: Numbers, numbers: IntArray) -> int:
+def number_dealt_board(t: HoldingTables, cards: IntArray, canonical: Numbers, numbers: IntArray) -> int:
     """Find the canonical form of a board, and number the hands on the board.
 
     Returns the index of the canonical board. Writes the number of each hand to `numbers`, and −1 if the hand shares a
     card with the board.
     """
-    board, turned = locate(t.boards, cards)
+    board, turned = find_canonical_board(t.boards, cards)
     number_board(t, board, canonical)
     first = t.first[board]
     for hand in range(len(numbers)):
@@ -110,7 +112,7 @@ def find_holdings(t: HoldingTables, start: int, end: int, other: HoldingTables, 
     base = t.first[start]
     for board in range(start, end):
         number_board(t, board, numbers)
-        row_of(other, t.cards[board, :size], canonical, there)
+        number_dealt_board(other, t.cards[board, :size], canonical, there)
         at = t.first[board] - base
         for hand in range(len(numbers)):
             if numbers[hand] >= 0:
@@ -132,7 +134,7 @@ def find_buckets(
     base = t.first[start]
     for board in range(start, end):
         number_board(t, board, numbers)
-        before, turned = locate(other.boards, t.cards[board, :size])
+        before, turned = find_canonical_board(other.boards, t.cards[board, :size])
         moved = other.moved[turned]
         at = t.first[board] - base
         for hand in range(len(numbers)):
@@ -155,7 +157,7 @@ def weigh_holdings(t: HoldingTables, start: int, end: int, ways: IntArray, numbe
 
 
 @kernel
-def spread(
+def fill_bucket_table(
     t: HoldingTables, start: int, end: int, buckets: npt.NDArray[np.int32], numbers: Numbers, table: npt.NDArray[Any]
 ) -> None:
     """Write the buckets of hands to a table that has a row for each board and a column for each hand."""
@@ -168,14 +170,16 @@ def spread(
 
 
 @kernel
-def look_up(index: HoldingIndex, table: npt.NDArray[Any], boards: IntArray, buckets: npt.NDArray[np.int32]) -> np.int64:
+def look_up_buckets(
+    index: HoldingIndex, table: npt.NDArray[Any], boards: IntArray, buckets: npt.NDArray[np.int32]
+) -> np.int64:
     """Write the bucket of each hand on some boards to `buckets`, and return the largest of these buckets.
 
     Entries of hands that share a card with the board are undefined.
     """
     most = table[0, 0]
     for b in range(len(boards)):
-        board, turned = locate(index.boards, boards[b])
+        board, turned = find_canonical_board(index.boards, boards[b])
         row, moved = table[board], index.moved[turned]
         for hand in range(len(row)):  # in the order of the row, so that the compiler handles many at once
             if row[hand] > most:
@@ -186,7 +190,7 @@ def look_up(index: HoldingIndex, table: npt.NDArray[Any], boards: IntArray, buck
 
 
 @kernel_of_slices
-def look_up_hands(
+def look_up_dealt_hands(
     index: HoldingIndex, table: npt.NDArray[Any], boards: IntArray, hands: IntArray, buckets: npt.NDArray[np.uint32]
 ) -> np.int64:
     """Write the bucket of each dealt hand on its own board to `buckets`, and return the largest of these buckets.
@@ -195,7 +199,7 @@ def look_up_hands(
     """
     most = np.int64(0)
     for deal in range(len(boards)):
-        board, turned = locate(index.boards, boards[deal])
+        board, turned = find_canonical_board(index.boards, boards[deal])
         for player in range(hands.shape[1]):
             bucket = np.int64(table[board, index.moved[turned, hands[deal, player]]])
             most = max(most, bucket)
@@ -204,7 +208,7 @@ def look_up_hands(
 
 
 @kernel
-def add_at(places: npt.NDArray[Any], weights: IntArray, sums: IntArray) -> None:
+def add_weights(places: npt.NDArray[Any], weights: IntArray, sums: IntArray) -> None:
     """Add `weights` to the entries of `sums` whose indices are in `places`."""
     for i in range(len(places)):
         sums[places[i]] += weights[i]

@@ -10,7 +10,7 @@ a bucket of the last round: 625 with five buckets per round, as in [Johanson16 Â
 >>> from kilt.abstraction.buckets import AbstractionSpec
 >>> from kilt.abstraction.features import Deal
 >>> from kilt.games import load_game
->>> deal = Deal.of(load_game("leduc"))
+>>> deal = Deal.from_game(load_game("leduc"))
 >>> joint = joint_tables(build(AbstractionSpec.from_name("lossless", deal), Path(mkdtemp()) / "cards"), keep=False)
 >>> [len(one.bucket) for one in joint.sequences[0]], joint.wins.shape
 ([3, 15], (15, 15))
@@ -36,8 +36,8 @@ from kilt import artifact, machine
 from kilt.abstraction import joint_kernels as kernels
 from kilt.abstraction.buckets import CardAbstraction, PlayerAbstractions
 from kilt.arrays import Array, FloatArray
-from kilt.cards.boards import Boards, canonical_boards, ways
-from kilt.cards.equity import hand_list, room_to_rank
+from kilt.cards.boards import Boards, canonical_boards, count_dealt_boards
+from kilt.cards.equity import hand_list, ranking_workspace
 from kilt.cards.hands import hand_tables
 from kilt.errors import AbstractionError, ArtifactError
 
@@ -159,7 +159,7 @@ def joint_tables(
     """
     for own in cards.each:
         require_few_buckets(own.name, own.numbers)
-    kept = kept_tables(cards.fingerprint) if keep else None
+    kept = load_cached_tables(cards.fingerprint) if keep else None
     if kept:
         return kept
     deal = cards.each[0].identity.deal
@@ -168,7 +168,7 @@ def joint_tables(
     players = [_Player(own, rounds) for own in cards.each[: 1 if same else 2]]
     for player in players:
         for r in range(len(rounds)):
-            player.find(r, lambda share, r=r: tick(f"sequences of round {r + 1}", share))  # type: ignore[misc]
+            player.find_sequences(r, lambda share, r=r: tick(f"sequences of round {r + 1}", share))  # type: ignore[misc]
     first, second = players[0], players[-1]
     wins, ties = _pairs(first, second, threads, lambda share: tick("pairs of hands", share))
     loses = wins.T if same else _pairs(second, first, threads, lambda share: tick("pairs of hands", share))[0].T
@@ -197,7 +197,7 @@ def quickly_available(cards: PlayerAbstractions, boards: int) -> bool:
     return few and (boards <= QUICK_BOARDS or artifact.exists(_place(cards.fingerprint)))
 
 
-def kept_tables(cards: str) -> JointTables | None:
+def load_cached_tables(cards: str) -> JointTables | None:
     """Load the joint tables of a card abstraction from the cache folder, or return None if it has none.
 
     `cards` is the fingerprint of the card abstraction.
@@ -229,7 +229,7 @@ class _Player:
         """The bucket sequences that have been found so far, for each round."""
         return tuple(self.sequences)
 
-    def find(self, r: int, tick: Callable[[float], None]) -> None:
+    def find_sequences(self, r: int, tick: Callable[[float], None]) -> None:
         """Find all bucket sequences up to round `r`, by extending those of the previous round."""
         seen = np.zeros((len(self.sequences[-1].bucket) if r else 1, self.cards.numbers[r]), dtype=np.bool_)
         for low, high in _batches(len(self.boards[r])):
@@ -247,7 +247,7 @@ class _Player:
         self.number.append(number)
         self.sequences.append(Sequences(parent.astype(np.int32), bucket.astype(np.int32)))
 
-    def rows(self, r: int, low: int, high: int) -> npt.NDArray[np.int32]:
+    def sequence_indices(self, r: int, low: int, high: int) -> npt.NDArray[np.int32]:
         """Return the index of each hand's bucket sequence on some boards of a round, shape (boards, hands).
 
         Entries of hands that share a card with the board are arbitrary.
@@ -264,10 +264,10 @@ class _Player:
             return np.zeros((high - low, len(self.hands.bits)), dtype=np.int32)
         parent = self.rounds[r].parent[low:high]
         first = int(parent[0])
-        return self.rows(r - 1, first, int(parent[-1]) + 1)[parent - first]
+        return self.sequence_indices(r - 1, first, int(parent[-1]) + 1)[parent - first]
 
     def _buckets(self, r: int, low: int, high: int) -> npt.NDArray[np.int32]:
-        return np.asarray(self.cards.rounds[r].rows(self.boards[r][low:high]), dtype=np.int32)
+        return np.asarray(self.cards.rounds[r].look_up_boards(self.boards[r][low:high]), dtype=np.int32)
 
 
 def _batches(number: int) -> list[tuple[int, int]]:
@@ -282,13 +282,13 @@ def _pairs(
     Both arrays have the shape (sequences of the first player, sequences of the second).
     """
     deal, last = mine.cards.identity.deal, len(mine.rounds) - 1
-    weights, boards, batches = ways(mine.rounds), mine.boards[last], _batches(len(mine.boards[last]))
-    tables = hand_tables(deal.sizes[-1] + deal.hole_cards, deal.deck)
+    weights, boards, batches = count_dealt_boards(mine.rounds), mine.boards[last], _batches(len(mine.boards[last]))
+    tables = hand_tables(deal.board_sizes[-1] + deal.hole_cards, deal.deck)
     shape = len(mine.sequences[last].bucket), len(theirs.sequences[last].bucket)
     hands, done = len(mine.hands.bits), SimpleQueue[int]()
 
     def count(part: int) -> tuple[FloatArray, FloatArray]:
-        ranking = room_to_rank(deal.deck, deal.hole_cards, deal.sizes[-1])
+        ranking = ranking_workspace(deal.deck, deal.hole_cards, deal.board_sizes[-1])
         wins, ties = np.zeros(shape), np.zeros(shape)
         scratch = kernels.Scratch(
             local=np.full((2, max(shape)), -1, dtype=np.int32),
@@ -304,8 +304,8 @@ def _pairs(
             ties=np.empty(shape, dtype=np.int32),
         )
         for low, high in batches[part::threads]:
-            own = mine.rows(last, low, high)
-            other = own if mine is theirs else theirs.rows(last, low, high)
+            own = mine.sequence_indices(last, low, high)
+            other = own if mine is theirs else theirs.sequence_indices(last, low, high)
             kernels.add_pairs(
                 boards[low:high], weights[low:high], own, other, mine.hands, tables, ranking, scratch, wins, ties
             )

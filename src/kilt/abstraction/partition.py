@@ -144,7 +144,9 @@ WAYS: dict[str, Callable[[Array, npt.NDArray[np.int64], int], tuple[Labels, floa
 }
 
 
-def errors(distances: Array, most: int, *, way: str = "medoids", restarts: int = 10, seed: int = 0) -> FloatArray:
+def clustering_errors(
+    distances: Array, most: int, *, way: str = "medoids", restarts: int = 10, seed: int = 0
+) -> FloatArray:
     """Return the error of the best clustering for each number of clusters from 1 to `most` [Schmid15 figure 4]."""
     found = [partition(distances, k, way=way, restarts=restarts, seed=seed).error for k in range(1, most + 1)]
     return np.array(found)

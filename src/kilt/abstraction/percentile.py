@@ -3,7 +3,7 @@
 Hands with equal values share a bucket, so buckets are as equal as the values allow, and none is empty.
 
 >>> values = np.array([3, 1, 2, 2, 9])
->>> percentiles(values, np.ones(5), 2).tolist()
+>>> percentile_buckets(values, np.ones(5), 2).tolist()
 [1, 0, 0, 0, 1]
 """
 
@@ -18,7 +18,7 @@ from kilt.arrays import IntArray
 from kilt.errors import AbstractionError
 
 
-def percentiles(values: npt.NDArray[Any], weights: npt.NDArray[Any], buckets: int) -> IntArray:
+def percentile_buckets(values: npt.NDArray[Any], weights: npt.NDArray[Any], buckets: int) -> IntArray:
     """Divide points into buckets of equal weight, in the order of their values; return the bucket of each point.
 
     The points with the lowest values are in bucket 0.

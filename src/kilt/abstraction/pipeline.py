@@ -19,14 +19,14 @@ import numpy as np
 
 from kilt import artifact
 from kilt.abstraction import holdings_kernels
-from kilt.abstraction.boards import ComparisonBase, build_classes, check_public, require_dealt
+from kilt.abstraction.boards import ComparisonBase, build_classes, check_board_classes, require_deal_order
 from kilt.abstraction.buckets import (
     DESCRIPTION,
     KIND,
     AbstractionSpec,
     CardAbstraction,
+    board_layout,
     classes_folder,
-    layout,
     load_round,
     round_folder,
 )
@@ -34,7 +34,7 @@ from kilt.abstraction.classes import BoardClasses
 from kilt.abstraction.features import FEATURES, NEXT, Deal, Features, Tick
 from kilt.abstraction.hierarchical import code_steps, sort_codes
 from kilt.abstraction.plan import Plan, PublicPlan, load_plan
-from kilt.abstraction.potential import centres_of, ground_distances, mean_distances
+from kilt.abstraction.potential import cluster_centres, ground_distances, mean_distances
 from kilt.abstraction.public import base_plan, import_transport
 from kilt.abstraction.rounds import RoundBuckets
 from kilt.abstraction.steps import (
@@ -50,25 +50,25 @@ from kilt.engines import Engine
 from kilt.errors import AbstractionError, ArtifactError
 
 
-def check(identity: AbstractionSpec) -> None:
+def check_plan(identity: AbstractionSpec) -> None:
     """Raise AbstractionError if a plan does not fit the cards of the game."""
     plan, deal = identity.plan, identity.deal
     rounds = len(deal.board_cards)
     if len(plan.rounds) != rounds and (plan.rounds or not plan.public):  # a plan may have classes of boards only
         raise AbstractionError(f"the plan has {len(plan.rounds)} rounds; the game has {rounds}")
     for place, public in enumerate(plan.public):
-        check_public(identity, place)
+        check_board_classes(identity, place)
         base = None if public.boards or public.exact else base_spec(public, deal).plan
         if base and base.rounds[public.round - 1].recall and public.round > 1:
-            require_dealt(plan, deal, public, "a base that remembers buckets")
+            require_deal_order(plan, deal, public, "a base that remembers buckets")
     for r, this in enumerate(plan.rounds):
-        if plan.coded(r) and (this.recall or looks_ahead(plan, r) or (r > 0 and looks_ahead(plan, r - 1))):
+        if plan.uses_codes(r) and (this.recall or looks_ahead(plan, r) or (r > 0 and looks_ahead(plan, r - 1))):
             raise AbstractionError(
                 f"round {r + 1} has codes. Such a round cannot remember buckets, nor use those of the next round, nor "
                 "be used so: "
                 "use codes = 0 in [public]"
             )
-        if r > 0 and this.recall and plan.coded(r - 1):
+        if r > 0 and this.recall and plan.uses_codes(r - 1):
             raise AbstractionError(
                 f"round {r + 1} cannot remember the buckets of round {r}, which has codes: use codes = 0 in [public], "
                 "or recall = false"
@@ -91,7 +91,7 @@ def bucket_numbers(plan: Plan, deal: Deal) -> tuple[int, ...]:
     """
     numbers, before = list[int](), 1
     for r, this in enumerate(plan.rounds):
-        before = groups_before(plan, r, before) * this.buckets or len(deal.holdings(layout(plan, deal, r)))
+        before = groups_before(plan, r, before) * this.buckets or len(deal.holdings(board_layout(plan, deal, r)))
         numbers.append(before)
     return tuple(numbers)
 
@@ -101,7 +101,7 @@ def groups_before(plan: Plan, r: int, before: int) -> int:
 
     The groups are the buckets of the previous round if these are remembered, else the classes of boards.
     """
-    if plan.rounds[r].recall and r > 0 and not plan.coded(r):
+    if plan.rounds[r].recall and r > 0 and not plan.uses_codes(r):
         return before
     return plan.classes_at(r)
 
@@ -200,8 +200,8 @@ def build_rounds(
 ) -> dict[int, RoundBuckets]:
     """Build some rounds of a card abstraction, and the rounds that they depend on; see `build`."""
     plan = identity.plan
-    require_packages(plan, out)  # before `check`, which may compile kernels
-    check(identity)
+    require_packages(plan, out)  # before `check_plan`, which may compile kernels
+    check_plan(identity)
     needed = set(wanted)
     while more := set[int]().union(*(rounds_needed(plan, r) for r in needed)) - needed:
         needed |= more
@@ -329,26 +329,29 @@ def _build_round(
 ) -> None:
     began = perf_counter()
     plan, deal, what, tick = identity.plan, identity.deal, f"round {r + 1}", features.tick
-    holdings, steps = deal.holdings(layout(plan, deal, r)), plan.rounds[r].steps
+    holdings, steps = deal.holdings(board_layout(plan, deal, r)), plan.rounds[r].steps
     public = plan.public_at(r)
     known = classes[public.round] if public else None
     before, after = None, None
     for other in rounds_needed(plan, r):
-        done[other].require_whole()
+        done[other].require_valid_entries()
     if plan.rounds[r].recall and r > 0:
         before = PreviousRound(done[r - 1].holdings, done[r - 1].table, done[r - 1].buckets)
-    elif known and not plan.coded(r):
+    elif known and not plan.uses_codes(r):
         everyone = len(known.holdings.tables.bits)
         before = PreviousRound(known.holdings, np.repeat(known.labels[:, None], everyone, axis=1), known.number)
     coming = done.get(r + 1) if looks_ahead(plan, r) else None
     if coming and coming.centroids is not None:
         absolute = ground_metric(plan, r + 1) == "emd"
         ground = ground_distances(
-            coming.centroids, absolute=absolute, distances=coming.bucket_distances, blocks=blocks_after(identity, r)
+            coming.centroids,
+            absolute=absolute,
+            distances=coming.bucket_distances,
+            blocks=next_round_groups(identity, r),
         )
         after = NextRound(coming.holdings, coming.table, ground)
     fitting = StepFitter(plan, features, r, holdings, before, after, seconds, partial(tick, f"{what}: fitting"))
-    fitted = fitting.fit(code_steps(fitting) if plan.coded(r) else steps)
+    fitted = fitting.fit(code_steps(fitting) if plan.uses_codes(r) else steps)
     buckets = fitted[-1].buckets
     dtype, shape = np.min_scalar_type(buckets - 1), (len(holdings.boards), len(holdings.tables.bits))
     inputs = {"abstraction": identity.fingerprint}
@@ -359,15 +362,17 @@ def _build_round(
 
         def write(part: HoldingBatch) -> float:
             labels, costs = fitting.sort(part, fitted)
-            holdings_kernels.spread(holdings.tables, part.start, part.end, labels, holdings.room(), table)
+            holdings_kernels.fill_bucket_table(
+                holdings.tables, part.start, part.end, labels, holdings.workspace(), table
+            )
             with alone:
-                holdings_kernels.add_at(labels, part.weights, sizes)
+                holdings_kernels.add_weights(labels, part.weights, sizes)
             return 0.0 if costs is None else float((part.weights * costs.astype(np.float64)).sum())
 
-        cost = sum(fitting.parts(write, partial(tick, f"{what}: assigning")))
+        cost = sum(fitting.map_batches(write, partial(tick, f"{what}: assigning")))
         if not sizes.all():
             raise AbstractionError(f"{int((sizes == 0).sum())} of {buckets} buckets of {what} are empty: use fewer")
-        if known and plan.coded(r):
+        if known and plan.uses_codes(r):
             sorted_in = sort_codes(fitting, steps, known, table, buckets)
             new.save("of_class", sorted_in.bucket)
             new.save("sizes", sorted_in.sizes)
@@ -379,14 +384,14 @@ def _build_round(
             _save_means(new, fitted[-1])
             if isinstance(fitted[-1], PotentialAwareStep) and used_by_previous_round(identity, r):
                 means, ground = fitted[-1].means, fitted[-1].after.ground
-                said, blocks = partial(tick, f"{what}: distances"), blocks_after(identity, r - 1)
+                said, blocks = partial(tick, f"{what}: distances"), next_round_groups(identity, r - 1)
                 new.save("apart", mean_distances(means, ground, blocks, features.threads, said))
             if isinstance(fitted[-1], KMeansStep | PotentialAwareStep):
                 new.figures["distortion"] = cost / sizes.sum()
         new.figures["seconds"] = perf_counter() - began
 
 
-def blocks_after(identity: AbstractionSpec, r: int) -> int:
+def next_round_groups(identity: AbstractionSpec, r: int) -> int:
     """Return how many groups the buckets of the next round form, of which each hand reaches only one.
 
     These groups, called blocks, are classes of boards that both rounds know. If the previous round uses the buckets of
@@ -394,7 +399,7 @@ def blocks_after(identity: AbstractionSpec, r: int) -> int:
     compared have a distance.
     """
     blocks = min(identity.plan.classes_at(r), identity.plan.classes_at(r + 1))
-    return min(blocks, blocks_after(identity, r - 1)) if used_by_previous_round(identity, r) else blocks
+    return min(blocks, next_round_groups(identity, r - 1)) if used_by_previous_round(identity, r) else blocks
 
 
 def used_by_previous_round(identity: AbstractionSpec, r: int) -> bool:
@@ -405,7 +410,7 @@ def used_by_previous_round(identity: AbstractionSpec, r: int) -> bool:
     plan, deal, before = identity.plan, identity.deal, r - 1
     if r == 0 or not looks_ahead(plan, before):
         return False
-    return bucket_numbers(plan, deal)[before] < len(deal.holdings(layout(plan, deal, before)))
+    return bucket_numbers(plan, deal)[before] < len(deal.holdings(board_layout(plan, deal, before)))
 
 
 def _save_means(new: artifact.Draft, last: FittedStep) -> None:
@@ -414,4 +419,4 @@ def _save_means(new: artifact.Draft, last: FittedStep) -> None:
         case KMeansStep(clusters=clusters):
             new.save("centroids", clusters.centroids)
         case PotentialAwareStep(after=ahead, means=means):
-            new.save("centroids", centres_of(means, ahead.ground))
+            new.save("centroids", cluster_centres(means, ahead.ground))

@@ -219,7 +219,7 @@ class Plan(PlanRecord):
         public = self.public_at(r)
         return prod(one.classes for one in self.public if public and one.round <= public.round)
 
-    def coded(self, r: int) -> bool:
+    def uses_codes(self, r: int) -> bool:
         """Return whether a round first sorts its hands into codes, which are groups of similar hands.
 
         Each class of boards then maps codes to buckets.
@@ -243,12 +243,12 @@ def read_plan(path: Path) -> Plan:
     """
     said = read_toml(path, AbstractionError)
     try:
-        return plan_of(said)
+        return parse_plan(said)
     except AbstractionError as error:
         raise AbstractionError(f"{path}: {error}") from None
 
 
-def plan_of(data: Mapping[str, Any]) -> Plan:
+def parse_plan(data: Mapping[str, Any]) -> Plan:
     """Build a plan from plain data, such as the content of a TOML or JSON file."""
     if isinstance(data, Mapping) and "public" in data:
         data = {"rounds": [], **data}  # a plan may have classes of boards only

@@ -42,7 +42,7 @@ def ground_distances(
     )
 
 
-def block_of(ground: GroundDistances, bucket: int) -> tuple[GroundDistances, int]:
+def distances_in_group(ground: GroundDistances, bucket: int) -> tuple[GroundDistances, int]:
     """Return the distances within the group of next-round buckets that contains a given bucket.
 
     The group is called a block. The second result is its first bucket.
@@ -62,7 +62,7 @@ def _distances(centroids: Singles, absolute: bool, blocks: int) -> Singles:
     return apart
 
 
-def centres_of(means: Singles, ground: GroundDistances) -> Singles:
+def cluster_centres(means: Singles, ground: GroundDistances) -> Singles:
     """Return the centre of each cluster: the mean position of the next-round buckets that its hands reach.
 
     The shape is (clusters, dimensions). All blocks have the same number of clusters.
@@ -73,12 +73,12 @@ def centres_of(means: Singles, ground: GroundDistances) -> Singles:
     return np.ascontiguousarray(centres.reshape(-1, dimensions).astype(np.float32))
 
 
-def columns_of(means: Singles, ground: GroundDistances) -> Singles:
+def centre_columns(means: Singles, ground: GroundDistances) -> Singles:
     """Return the centres of clusters as columns of an array, for fast comparisons with a point.
 
     The shape is (dimensions, clusters).
     """
-    return np.ascontiguousarray(centres_of(means, ground).T)
+    return np.ascontiguousarray(cluster_centres(means, ground).T)
 
 
 def mean_distances(
@@ -99,7 +99,7 @@ def mean_distances(
     mover's distance.
     """
     size = len(means) // blocks
-    apart = _distances(centres_of(means, ground), ground.absolute, blocks)
+    apart = _distances(cluster_centres(means, ground), ground.absolute, blocks)
     near = np.argsort(apart, axis=1, kind="stable")[:, : NEIGHBOURS + 1]  # including the cluster itself
     first = np.arange(blocks).repeat(size)[:, None] * size
     found = np.empty(near.shape, dtype=np.float32)
@@ -112,12 +112,12 @@ def mean_distances(
     return np.maximum(square, square.transpose(0, 2, 1)).reshape(apart.shape)
 
 
-def sample_of(k: int) -> int:
+def sample_size(k: int) -> int:
     """Return the maximum number of points to use for fitting `k` clusters."""
     return SAMPLE * -(-k // 1000)
 
 
-def fit(
+def fit_clusters(
     point: Labels,
     weights: FloatArray,
     k: int,
@@ -142,12 +142,12 @@ def fit(
     labels, costs = start.labels, np.empty(len(point), dtype=np.float32)
 
     def assign(means: Singles, columns: Singles, start: int, end: int) -> int:
-        changed: int = kernels.assign(point, start, end, k, means, columns, ground, labels, costs)
+        changed: int = kernels.assign_hands(point, start, end, k, means, columns, ground, labels, costs)
         return changed
 
     for done in range(ITERATIONS):
         means = _means(point, weights, labels, k, len(ground.centroids))
-        look = partial(assign, means, columns_of(means, ground))
+        look = partial(assign, means, centre_columns(means, ground))
         changed = in_parts(look, len(point), threads, partial(_tell, tick, done))
         _fill(labels, weights * costs, k)
         if sum(changed) <= len(point) // 1000 or stop():
@@ -171,6 +171,6 @@ def _fill(labels: Labels, costs: FloatArray, k: int) -> None:
 
 def _means(point: Labels, weights: FloatArray, labels: Labels, k: int, buckets: int) -> Singles:
     sums, totals = np.zeros((k, buckets)), np.zeros(k)
-    kernels.add_up(point, weights, labels, sums, totals)
+    kernels.sum_distributions(point, weights, labels, sums, totals)
     means: Singles = (sums / totals[:, None]).astype(np.float32)
     return means

@@ -8,9 +8,9 @@ import numpy as np
 import numpy.typing as npt
 
 from kilt.abstraction.cluster_kernels import Labels, Singles
-from kilt.abstraction.holdings_kernels import HoldingTables, open_board
+from kilt.abstraction.holdings_kernels import HoldingTables, prepare_board
 from kilt.arrays import ByteArray, FloatArray, IntArray
-from kilt.cards.boards_kernels import locate
+from kilt.cards.boards_kernels import find_canonical_board
 from kilt.jit import kernel
 
 CHECKED = 8  # number of positions after which to test whether the lower bound suffices
@@ -51,7 +51,7 @@ def next_buckets(
     cards, rest = np.empty(known + dealt, dtype=np.int64), np.empty(len(t.card_bit), dtype=np.int64)
     for board in range(start, end):
         base, count = t.first[board] - t.first[start], 0
-        for number in range(open_board(t, board, numbers, holding_hand, rest)):
+        for number in range(prepare_board(t, board, numbers, holding_hand, rest)):
             if rows[base + number] >= 0:
                 wanted[count] = number
                 count += 1
@@ -62,7 +62,7 @@ def next_buckets(
             for k in range(dealt):
                 cards[known + k] = rest[picks[pick, k]]
                 held |= t.card_bit[cards[known + k]]
-            there, turned = locate(after.boards, cards)
+            there, turned = find_canonical_board(after.boards, cards)
             for number in wanted[:count]:
                 hand, row = holding_hand[number], rows[base + number]
                 if not held & t.bits[hand]:
@@ -155,7 +155,7 @@ def count_next_buckets(point: Labels, i: int, often: Labels, room: EmdWorkspace)
 
 
 @kernel
-def assign(
+def assign_hands(
     point: Labels,
     start: int,
     end: int,
@@ -170,9 +170,9 @@ def assign(
 
     Writes the labels, and the distances of the points from their means. Returns the number of changed labels.
 
-    Labels are as in `cluster_kernels.assign`. The distance between the centres of two distributions is never more than
-    the earth mover's distance between them: means whose centre is too far away are skipped. `columns` are the centres
-    [dimension, mean].
+    Labels are as in `cluster_kernels.assign_points`. The distance between the centres of two distributions is never
+    more than the earth mover's distance between them: means whose centre is too far away are skipped. `columns` are the
+    centres [dimension, mean].
     """
     dimensions, changed = len(columns), 0
     often, room = np.zeros(means.shape[1], dtype=np.int32), make_workspace(means.shape[1])
@@ -253,7 +253,7 @@ def list_mean_buckets(means: Singles, m: int, first: int, room: EmdWorkspace) ->
 
 
 @kernel
-def add_up(point: Labels, weights: FloatArray, labels: Labels, sums: FloatArray, totals: FloatArray) -> None:
+def sum_distributions(point: Labels, weights: FloatArray, labels: Labels, sums: FloatArray, totals: FloatArray) -> None:
     """Add each point, a distribution over next-round buckets, to the sum of its cluster.
 
     All points belong to the first block of buckets.

@@ -70,7 +70,7 @@ class BoardSample(NamedTuple):
     @property
     def hands(self) -> int:
         """The number of hands that are possible on each board."""
-        return comb(self.deal.deck.size - self.deal.sizes[self.r], self.deal.hole_cards)
+        return comb(self.deal.deck.size - self.deal.board_sizes[self.r], self.deal.hole_cards)
 
     def counts(self, base: RoundBuckets) -> Counts:
         """Return how many hands each board has in each bucket of the base abstraction, shape (boards, buckets).
@@ -80,7 +80,7 @@ class BoardSample(NamedTuple):
         counts = np.zeros((len(self.chosen), base.buckets), dtype=np.uint16)
         for start in range(0, len(counts), BOARDS):
             some = self.boards[start : start + BOARDS]
-            kernels.count_buckets(self.holdings.tables, some, base.rows(some), counts[start : start + BOARDS])
+            kernels.count_buckets(self.holdings.tables, some, base.look_up_boards(some), counts[start : start + BOARDS])
         return counts
 
 
@@ -102,7 +102,7 @@ def base_plan(deal: Deal, public: PublicPlan) -> Plan:
 
     For decks other than the paper's, the plan is similar. Only the rounds in use are built.
     """
-    hands = [len(deal.holdings((size,))) for size in deal.sizes]
+    hands = [len(deal.holdings((size,))) for size in deal.board_sizes]
     if public.method == "schmid":
         rounds = [RoundPlan(False, (BucketStep(CANONICAL),)) for _ in hands]
         prototypes = min(PROTOTYPES, max(hands[public.round - 1] // 10, 1))
@@ -145,17 +145,17 @@ def waugh(comparing: BoardComparison) -> Singles:
     before, base, entries = comparing.base(r - 1), comparing.base(r), []
     size = before.holdings.boards.shape[1]
     for board in states.boards:
-        apart = states.holdings.row(board)[1] >= 0
-        now, then = base.row(board)[apart], before.row(board[:size])[apart]
+        apart = states.holdings.number_hands(board)[1] >= 0
+        now, then = base.look_up_board(board)[apart], before.look_up_board(board[:size])[apart]
         cells, counts = np.unique(then * np.int64(base.buckets) + now, return_counts=True)
         entries.append((cells, counts / np.bincount(then)[cells // base.buckets]))
-    products = products_of_rows(entries)
+    products = row_products(entries)
     squares = np.diagonal(products)
     distances = np.tril(np.sqrt(np.maximum(squares[:, None] + squares - 2 * products, 0)).astype(np.float32), -1)
     return distances + distances.T
 
 
-def products_of_rows(entries: list[tuple[IntArray, FloatArray]]) -> FloatArray:
+def row_products(entries: list[tuple[IntArray, FloatArray]]) -> FloatArray:
     """Return the scalar products of all pairs of rows of a sparse matrix.
 
     Only products on and below the diagonal are computed. The entries of a row are its ascending columns and their
@@ -186,14 +186,14 @@ class ExactDistances(NamedTuple):
     def points(self, board: int) -> WeightedPoints:
         """Return the hands of a board as points with equal weights, for earth mover's distances."""
         cards, pieces = self.states.boards[board], []
-        apart = self.states.holdings.row(cards)[1] >= 0
+        apart = self.states.holdings.number_hands(cards)[1] >= 0
         for holdings, table in self.tables:
-            rows = holdings.row(cards[: holdings.boards.shape[1]])[1][apart]
+            rows = holdings.number_hands(cards[: holdings.boards.shape[1]])[1][apart]
             pieces.append(table.values[rows] * (table.scale / len(self.tables)))
         share = np.full(self.states.hands, 1 / self.states.hands)
         return WeightedPoints(share, np.concatenate(pieces, axis=1, dtype=np.float32))
 
-    def pair(self, i: int, j: int) -> float:
+    def distance(self, i: int, j: int) -> float:
         """Return the earth mover's distance between the hands of boards i and j."""
         return earth_movers_distance(self.points(i), self.points(j))
 
@@ -210,7 +210,7 @@ class BucketMeanDistances(NamedTuple):
         """Return the hands of a board as weighted points, one for each bucket of the base abstraction."""
         return self.of_board[board]
 
-    def pair(self, i: int, j: int) -> float:
+    def distance(self, i: int, j: int) -> float:
         """Return the earth mover's distance between the hands of boards i and j."""
         return earth_movers_distance(self.points(i), self.points(j))
 
@@ -230,7 +230,7 @@ def import_transport() -> Any:
 def earth_movers_distance(mine: WeightedPoints, theirs: WeightedPoints) -> float:
     """Return the earth mover's distance between the hands of two boards."""
     costs = np.zeros((len(mine.hands), len(theirs.hands)))
-    kernels.city_blocks(_columns(mine), _columns(theirs), costs)
+    kernels.add_l1_distances(_columns(mine), _columns(theirs), costs)
     return float(import_transport().emd2(mine.hands, theirs.hands, costs, numItermax=STEPS, check_marginals=False))
 
 
@@ -260,7 +260,7 @@ def exact_distances(states: BoardSample, ground: str, features: Features, bins: 
     Each hand of a board is a point.
     """
     deal, tables = features.deal, FEATURES[ground].tables(features, FeatureSettings(bins), states.r)
-    return ExactDistances(states, [(deal.holdings((deal.sizes[r],)), table) for r, table in tables])
+    return ExactDistances(states, [(deal.holdings((deal.board_sizes[r],)), table) for r, table in tables])
 
 
 def bucket_mean_distances(exactly: ExactDistances, base: RoundBuckets) -> BucketMeanDistances:
@@ -270,7 +270,10 @@ def bucket_mean_distances(exactly: ExactDistances, base: RoundBuckets) -> Bucket
     """
     found = []
     for board, cards in enumerate(exactly.states.boards):
-        points, row = exactly.points(board).places, base.row(cards)[exactly.states.holdings.row(cards)[1] >= 0]
+        points, row = (
+            exactly.points(board).places,
+            base.look_up_board(cards)[exactly.states.holdings.number_hands(cards)[1] >= 0],
+        )
         used, heap, counts = np.unique(row, return_inverse=True, return_counts=True)
         sums = np.zeros((len(used), points.shape[1]))
         np.add.at(sums, heap, points)

@@ -56,7 +56,7 @@ def add_products(rows: npt.NDArray[np.uint32], values: FloatArray, start: IntArr
 
 
 @kernel
-def city_blocks(mine: FloatArray, theirs: FloatArray, distances: FloatArray) -> None:
+def add_l1_distances(mine: FloatArray, theirs: FloatArray, distances: FloatArray) -> None:
     """Add the L1 distance of each pair of points to `distances`.
 
     Points are columns: [dimension, point].

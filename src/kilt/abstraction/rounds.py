@@ -15,11 +15,11 @@ import numpy.typing as npt
 
 from kilt.abstraction import holdings_kernels as kernels
 from kilt.abstraction.classes import CodeBuckets
-from kilt.abstraction.classes_kernels import look_up_coded, look_up_coded_hands
+from kilt.abstraction.classes_kernels import look_up_by_class, look_up_hands_by_class
 from kilt.abstraction.cluster_kernels import Labels
 from kilt.abstraction.holdings import Holdings
 from kilt.arrays import Array, IntArray
-from kilt.cards.equity import board_rows
+from kilt.cards.equity import strengths_on_boards
 from kilt.errors import AbstractionError
 
 BOARDS_PER_BATCH = 512  # number of boards that are looked up at a time
@@ -51,27 +51,29 @@ class RoundBuckets(NamedTuple):
         """The number of hands that share no card with a board of this round."""
         return comb(self.holdings.deck.size - sum(self.holdings.dealt), self.holdings.hole_cards)
 
-    def row(self, board: Sequence[int]) -> Labels:
+    def look_up_board(self, board: Sequence[int]) -> Labels:
         """Return the bucket of each hand on one board, shape (hands,)."""
-        row: Labels = self.rows(np.array([board], dtype=np.int64))[0]
+        row: Labels = self.look_up_boards(np.array([board], dtype=np.int64))[0]
         return row
 
-    def rows(self, boards: IntArray) -> Labels:
+    def look_up_boards(self, boards: IntArray) -> Labels:
         """Return the bucket of each hand on each of many boards, shape (boards, hands).
 
         `boards` has shape (boards, cards).
         """
         if self.by_strength is not None:
-            computed: Labels = self.by_strength[board_rows(boards, self.holdings.deck, self.holdings.hole_cards)]
+            computed: Labels = self.by_strength[
+                strengths_on_boards(boards, self.holdings.deck, self.holdings.hole_cards)
+            ]
             return computed
         buckets = np.empty((len(boards), self.table.shape[1]), dtype=np.int32)
         if self.coded:
             classes, of = self.coded
             coded = classes.holdings.index, classes.labels, of
-            most = look_up_coded(self.holdings.index, self.table, *coded, boards, buckets)
+            most = look_up_by_class(self.holdings.index, self.table, *coded, boards, buckets)
         else:
-            most = kernels.look_up(self.holdings.index, self.table, boards, buckets)
-        self.require_below(self.entries, most)
+            most = kernels.look_up_buckets(self.holdings.index, self.table, boards, buckets)
+        self.require_valid_index(self.entry_bound, most)
         return buckets
 
     def look_up(
@@ -84,27 +86,27 @@ class RoundBuckets(NamedTuple):
         If all boards belong to one class, pass it as `known`: then it is not looked up.
         """
         if self.by_strength is not None:
-            buckets[:] = np.take_along_axis(self.rows(boards), hands, axis=1)
+            buckets[:] = np.take_along_axis(self.look_up_boards(boards), hands, axis=1)
             return
         if self.coded and known is None:
             classes, of = self.coded
             coded = classes.holdings.index, classes.labels, of
-            most = look_up_coded_hands(self.holdings.index, self.table, *coded, boards, hands, buckets)
+            most = look_up_hands_by_class(self.holdings.index, self.table, *coded, boards, hands, buckets)
         else:
-            most = kernels.look_up_hands(self.holdings.index, self.table, boards, hands, buckets)
-        self.require_below(self.entries, most)
+            most = kernels.look_up_dealt_hands(self.holdings.index, self.table, boards, hands, buckets)
+        self.require_valid_index(self.entry_bound, most)
         if self.coded and known is not None:
             buckets[:] = self.coded.bucket[known][buckets]
 
     @property
-    def entries(self) -> int:
+    def entry_bound(self) -> int:
         """The number of different entries that the bucket table may contain.
 
         Entries are buckets or, if boards have classes, codes for groups of similar hands.
         """
         return self.coded.bucket.shape[1] if self.coded else self.buckets
 
-    def require_below(self, number: int, most: int | np.integer[Any]) -> None:
+    def require_valid_index(self, number: int, most: int | np.integer[Any]) -> None:
         """Raise AbstractionError if a number read from the bucket table is too large to be used as an index."""
         if most >= number:
             raise AbstractionError(
@@ -112,12 +114,12 @@ class RoundBuckets(NamedTuple):
                 f"{remedy_for(self.folder)}"
             )
 
-    def require_whole(self) -> None:
+    def require_valid_entries(self) -> None:
         """Raise AbstractionError if an entry of the bucket table is out of range.
 
         Entries are buckets or, if boards have classes, codes for groups of similar hands.
         """
-        self.require_below(self.entries, int(self.table.max(initial=0)))
+        self.require_valid_index(self.entry_bound, int(self.table.max(initial=0)))
 
     def strengths(self) -> Labels | None:
         """Return the bucket of each hand strength on complete boards, if buckets depend on strength alone.
@@ -131,7 +133,10 @@ class RoundBuckets(NamedTuple):
         met = np.zeros((top + 1, self.buckets), dtype=np.bool_)
         for start in range(0, len(self.table), BOARDS_PER_BATCH):
             boards = self.holdings.boards[start : start + BOARDS_PER_BATCH].astype(np.int64)
-            strength, bucket = board_rows(boards, deck, hole_cards), self.table[start : start + BOARDS_PER_BATCH]
+            strength, bucket = (
+                strengths_on_boards(boards, deck, hole_cards),
+                self.table[start : start + BOARDS_PER_BATCH],
+            )
             free = strength >= 0
             met[strength[free], bucket[free]] = True
         if (met.sum(axis=1) > 1).any():
@@ -141,13 +146,13 @@ class RoundBuckets(NamedTuple):
         found: Labels = np.argmax(met, axis=1)[nearest].astype(np.int32)
         return found
 
-    def members(self, bucket: int) -> tuple[IntArray, IntArray]:
+    def bucket_members(self, bucket: int) -> tuple[IntArray, IntArray]:
         """Return all pairs of a board and a hand in a bucket, up to a renaming of suits.
 
         Returns the boards as dealt, shape (members, cards), and the hands, shape (members,).
         """
         tables = self.holdings.tables
-        self.require_whole()
+        self.require_valid_entries()
         if self.coded:
             label = bucket * self.coded.classes.number // self.buckets
             boards, hands = np.nonzero((self.coded.bucket[label] == bucket)[self.table])
@@ -157,7 +162,7 @@ class RoundBuckets(NamedTuple):
         boards, hands = boards[apart], hands[apart]
         if not self.coded:
             return tables.cards[boards], hands
-        ways, found = self.coded.classes.within(self.holdings)
+        ways, found = self.coded.classes.look_up_earlier(self.holdings)
         member, way = np.nonzero(found[boards] == label)
         places = np.array([[*first, *sorted({*range(tables.cards.shape[1])} - {*first})] for first in ways.tolist()])
         return np.take_along_axis(tables.cards[boards[member]], places[way], axis=1), hands[member]

@@ -20,13 +20,13 @@ import numpy as np
 import numpy.typing as npt
 
 from kilt.abstraction import cluster_kernels, holdings_kernels, potential, potential_kernels
-from kilt.abstraction.cluster import NO_BOUNDS, Clusters, kmeans, prepare
+from kilt.abstraction.cluster import NO_BOUNDS, Clusters, kmeans, prepare_search
 from kilt.abstraction.cluster_kernels import Labels, Singles
 from kilt.abstraction.features import CANONICAL, FEATURES, NEXT, VALUE, Features
 from kilt.abstraction.holdings import Holdings
 from kilt.abstraction.percentile import cut_points
 from kilt.abstraction.plan import BucketStep, Plan
-from kilt.abstraction.potential import block_of, centres_of, columns_of
+from kilt.abstraction.potential import centre_columns, cluster_centres, distances_in_group
 from kilt.abstraction.potential_kernels import GroundDistances
 from kilt.arrays import Array, FloatArray, IntArray
 from kilt.cards.deck import subsets
@@ -71,9 +71,9 @@ class HoldingBatch:
     @cached_property
     def weights(self) -> IntArray:
         """The number of deals that each pair of a hand and a board in the batch stands for."""
-        return self.holdings.weights_on(self.start, self.end)
+        return self.holdings.weights_of_boards(self.start, self.end)
 
-    def rows(self, other: Holdings) -> IntArray:
+    def earlier_indices(self, other: Holdings) -> IntArray:
         """Return the index that each hand of the batch had in an earlier round, when the board had fewer cards.
 
         `other` numbers the hands of that round. Its boards are sets of the first cards.
@@ -85,7 +85,7 @@ class HoldingBatch:
         holdings_kernels.find_holdings(self.holdings.tables, self.start, self.end, other.tables, rows)
         return rows
 
-    def groups(self, before: PreviousRound | None) -> Labels:
+    def previous_buckets(self, before: PreviousRound | None) -> Labels:
         """Return the bucket that each hand of the batch had in the previous round, or zeros if there is none."""
         buckets = np.zeros(self.count, dtype=np.int32)
         if before:
@@ -135,7 +135,7 @@ class LosslessStep(NamedTuple):
 
         The second result is None: the buckets have no centroids.
         """
-        return part.rows(part.holdings).astype(np.int32), None
+        return part.earlier_indices(part.holdings).astype(np.int32), None
 
 
 class PercentileStep(NamedTuple):
@@ -151,7 +151,7 @@ class PercentileStep(NamedTuple):
 
         The second result is None: the buckets have no centroids.
         """
-        return self.bucket[groups, self.codes[part.rows(self.holdings)]], None
+        return self.bucket[groups, self.codes[part.earlier_indices(self.holdings)]], None
 
 
 class KMeansStep(NamedTuple):
@@ -166,7 +166,7 @@ class KMeansStep(NamedTuple):
         points, labels = self.points(part, ALL), -1 - groups
         costs: Singles = np.empty(len(points), dtype=np.float32)
         c, bounds = self.clusters, (NO_BOUNDS, NO_BOUNDS, NO_BOUNDS)
-        cluster_kernels.assign(points, 0, len(points), c.group, *c[:3], c.absolute, labels, costs, *bounds)
+        cluster_kernels.assign_points(points, 0, len(points), c.group, *c[:3], c.absolute, labels, costs, *bounds)
         return labels, costs
 
 
@@ -195,7 +195,7 @@ class PotentialAwareStep(NamedTuple):
         """Return the nearest cluster of each hand of a batch, within the hand's group, and the distance from it."""
         points, labels = part.next_buckets(self.after, ALL), -1 - groups
         costs, where = np.empty(len(points), dtype=np.float32), (self.means, self.columns, self.after.ground)
-        potential_kernels.assign(points, 0, len(points), self.group, *where, labels, costs)
+        potential_kernels.assign_hands(points, 0, len(points), self.group, *where, labels, costs)
         return labels, costs
 
 
@@ -236,12 +236,12 @@ class StepFitter(NamedTuple):
 
         The distance is None if the last step has no centroids.
         """
-        groups, costs = part.groups(self.before), None
+        groups, costs = part.previous_buckets(self.before), None
         for step in fitted:
             groups, costs = step.sort(part, groups)
         return groups, costs
 
-    def parts(self, work: Callable[[HoldingBatch], Any], tick: Share = lambda share: None) -> list[Any]:
+    def map_batches(self, work: Callable[[HoldingBatch], Any], tick: Share = lambda share: None) -> list[Any]:
         """Call a function on all hands of the round, batch by batch, and return the results."""
         count = max(64, len(self.holdings) // 500_000)  # many parts, so that each is small
         return in_parts(
@@ -253,11 +253,11 @@ class StepFitter(NamedTuple):
         )
 
     @property
-    def last(self) -> bool:
+    def is_last_round(self) -> bool:
         """Whether the board of the round is complete."""
-        return self.features.is_last(self.r)
+        return self.features.is_last_round(self.r)
 
-    def points(self, feature: str) -> Points:
+    def feature_points(self, feature: str) -> Points:
         """Return a function that maps hands to points, whose coordinates are the values of a feature.
 
         All tables have equal weights.
@@ -268,31 +268,31 @@ class StepFitter(NamedTuple):
             raise AbstractionError(
                 f"{feature} has no codes in later rounds than that of the boards' classes: use codes = 0"
             )
-        sources = [(deal.holdings((deal.sizes[r],)), table) for r, table in tables]
+        sources = [(deal.holdings((deal.board_sizes[r],)), table) for r, table in tables]
 
-        def points(part: HoldingBatch, chosen: Chosen) -> Singles:
+        def feature_points(part: HoldingBatch, chosen: Chosen) -> Singles:
             pieces = []
             for holdings, table in sources:
                 scale = np.asarray(table.scale / len(sources), dtype=np.float32)
-                pieces.append(table.values[part.rows(holdings)[chosen]].astype(np.float32) * scale)
+                pieces.append(table.values[part.earlier_indices(holdings)[chosen]].astype(np.float32) * scale)
             return np.ascontiguousarray(np.concatenate(pieces, axis=1))
 
-        return points
+        return feature_points
 
     def _percentiles(self, step: BucketStep, groups: int, fitted: list[FittedStep]) -> PercentileStep:
         ((r, table),) = FEATURES[step.feature].tables(self.features, self.plan.settings, self.r)
-        sets = self.features.deal.holdings((self.features.deal.sizes[r],))
+        sets = self.features.deal.holdings((self.features.deal.board_sizes[r],))
         codes, levels = _codes(np.asarray(table.values[:, 0]), lambda: sets.weights)
 
         mass, alone = np.zeros(groups * levels, dtype=np.int64), Lock()
 
         def weigh(part: HoldingBatch) -> None:
             group, _ = self.sort(part, fitted)
-            where = group * np.int64(levels) + codes[part.rows(sets)]
+            where = group * np.int64(levels) + codes[part.earlier_indices(sets)]
             with alone:  # add each part immediately, because thousands of large parts do not fit in memory
-                holdings_kernels.add_at(where, part.weights, mass)
+                holdings_kernels.add_weights(where, part.weights, mass)
 
-        self.parts(weigh, self.tick)
+        self.map_batches(weigh, self.tick)
         bucket = np.zeros((groups, levels), dtype=np.int32)
         for g, weights in enumerate(mass.reshape(groups, levels)):
             there = np.flatnonzero(weights)
@@ -302,10 +302,10 @@ class StepFitter(NamedTuple):
         return PercentileStep(sets, codes, bucket, groups * step.buckets)
 
     def _means(self, step: BucketStep, groups: int, fitted: list[FittedStep]) -> KMeansStep:
-        points, metric = self.points(step.feature), FEATURES[step.feature].metric
+        points, metric = self.feature_points(step.feature), FEATURES[step.feature].metric
         fit = partial(_fit_means, self.plan, step.buckets, metric)
         centroids = self._each_group(points, self.plan.sample, groups, fitted, fit)
-        clusters = prepare(centroids, metric, step.buckets, self.features.threads)
+        clusters = prepare_search(centroids, metric, step.buckets, self.features.threads)
         return KMeansStep(points, clusters, groups * step.buckets)
 
     def _potentials(self, step: BucketStep, groups: int, fitted: list[FittedStep]) -> PotentialAwareStep:
@@ -317,9 +317,9 @@ class StepFitter(NamedTuple):
         after = self.after
 
         fit = partial(_fit_potentials, step.buckets, after.ground)
-        sample = min(self.plan.sample, potential.sample_of(step.buckets) * groups)
+        sample = min(self.plan.sample, potential.sample_size(step.buckets) * groups)
         means = self._each_group(lambda part, chosen: part.next_buckets(after, chosen), sample, groups, fitted, fit)
-        return PotentialAwareStep(after, means, columns_of(means, after.ground), step.buckets)
+        return PotentialAwareStep(after, means, centre_columns(means, after.ground), step.buckets)
 
     def _each_group(self, points: Points, sample: int, groups: int, fitted: list[FittedStep], fit: Fit) -> Singles:
         """Fit a step to the points of each group, or to a sample of them, one group after another."""
@@ -333,10 +333,10 @@ class StepFitter(NamedTuple):
                 chosen = few[group] & ~chosen
             return points(part, chosen), part.weights[chosen].astype(np.float64), group[chosen]
 
-        drawn = self.parts(draw, lambda share: self.tick(share / 4))
+        drawn = self.map_batches(draw, lambda share: self.tick(share / 4))
         often = np.sum([np.bincount(group, minlength=groups) for *_, group in drawn], axis=0)
         if share < 1 and often.min() < SMALL_GROUP_POINTS:
-            drawn += self.parts(partial(draw, few=often < SMALL_GROUP_POINTS))
+            drawn += self.map_batches(partial(draw, few=often < SMALL_GROUP_POINTS))
         data, weights, group = (np.concatenate(pieces) for pieces in zip(*drawn, strict=True))
         # wall-clock time, which all machines share
         stop = partial(_past, inf if self.seconds is None else time() + self.seconds)
@@ -411,10 +411,10 @@ def _fit_potentials(
     tick: Share,
 ) -> Singles:
     """Fit mean distributions and sort them by strength, the weakest first; all points are of one block."""
-    block, first = block_of(_writable(ground), int(data[0, 0]))
+    block, first = distances_in_group(_writable(ground), int(data[0, 0]))
     ground, data = block, data - np.int32(first)
-    means = potential.fit(data, weights, buckets, ground, seed=seed, threads=threads, tick=tick, stop=stop)
-    strength = centres_of(means, ground).sum(axis=1)
+    means = potential.fit_clusters(data, weights, buckets, ground, seed=seed, threads=threads, tick=tick, stop=stop)
+    strength = cluster_centres(means, ground).sum(axis=1)
     return means[np.argsort(-strength if ground.absolute else strength)]
 
 

@@ -142,7 +142,7 @@ class StudBoards:
             found[i, j] = found[j, i] = earth_movers_distance(heaps[i], heaps[j])
         return found
 
-    def public(self, labels: Sequence[int]) -> Telling:
+    def observe_classes(self, labels: Sequence[int]) -> Telling:
         """Return a function that describes what a player knows: the player's own cards, and the class of the up-cards.
 
         `labels` has the class of each board.
@@ -155,7 +155,7 @@ class StudBoards:
 
         return tell
 
-    def by_strength(self, k: int, seed: int = 0) -> Telling:
+    def observe_strength(self, k: int, seed: int = 0) -> Telling:
         """Return a function that describes what a player knows: the player's cards, and the strength of the hand.
 
         Strength has `k` levels for each hand.
@@ -174,7 +174,7 @@ class StudBoards:
 
         return tell
 
-    def all_visible_cards(self, mine: Cards, theirs: Cards, hand: Cards, *last: Cards) -> str:
+    def observe_all_cards(self, mine: Cards, theirs: Cards, hand: Cards, *last: Cards) -> str:
         """Describe all cards that a player sees, without saying which of the player's own cards are face up."""
         return self._names(self.canonical_cards(theirs, (*mine, *hand), *last))
 
@@ -187,7 +187,7 @@ class StudBoards:
     def _names(self, groups: Sequence[Cards]) -> str:
         return "/".join(map(self.game.deck.name, groups))
 
-    def merged(self, tree: FlatTree, tell: Telling, *, hole: bool = True) -> MergedTree:
+    def merge_observations(self, tree: FlatTree, tell: Telling, *, hole: bool = True) -> MergedTree:
         """Return the game in which players see, instead of the up-cards, only what the function `tell` returns.
 
         Before the up-cards, players see their hole cards without suits, or nothing if `hole` is false.

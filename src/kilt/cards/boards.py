@@ -46,18 +46,18 @@ def canonical_boards(layout: Sequence[int], deck: Deck = FULL) -> tuple[Boards, 
     """
     rounds = [known_board((), deck)]
     for count in layout:
-        rounds.append(extend(rounds[-1], count, deck))
+        rounds.append(add_cards(rounds[-1], count, deck))
     return tuple(rounds[1:])
 
 
 def known_board(cards: Sequence[int], deck: Deck = FULL, symmetry: int | None = None) -> Boards:
-    """Return a `Boards` object with a single given board, to which `extend` can add cards.
+    """Return a `Boards` object with a single given board, to which `add_cards` can add cards.
 
     Only suit permutations in `symmetry` (a bit mask) may identify its extensions. By default these are the permutations
     that map the board's set of cards to itself.
     """
     if symmetry is None:
-        symmetry = symmetry_of(deck, cards)
+        symmetry = suit_symmetries(deck, cards)
     return Boards(
         cards=np.array([cards], dtype=np.int8).reshape(1, -1),
         parent=np.full(1, -1, dtype=np.int32),
@@ -67,7 +67,7 @@ def known_board(cards: Sequence[int], deck: Deck = FULL, symmetry: int | None = 
     )
 
 
-def extend(before: Boards, count: int, deck: Deck = FULL) -> Boards:
+def add_cards(before: Boards, count: int, deck: Deck = FULL) -> Boards:
     """Add `count` cards to each board in every way; keep one of all boards that differ only by a renaming of suits."""
     parents, known = before.cards.shape
     picks = subsets(deck.size - known, count)
@@ -89,12 +89,12 @@ def extend(before: Boards, count: int, deck: Deck = FULL) -> Boards:
     )
 
 
-def ways(rounds: Sequence[Boards]) -> IntArray:
+def count_dealt_boards(rounds: Sequence[Boards]) -> IntArray:
     """Return the number of dealt boards that each canonical board of the last round stands for.
 
     The number counts the choices of all rounds. Returns an array of int64, shape (boards of the last round,).
 
-    >>> int(ways(canonical_boards((3, 1))).sum())
+    >>> int(count_dealt_boards(canonical_boards((3, 1))).sum())
     1082900
     """
     total = np.ones(1, dtype=np.int64)
@@ -109,7 +109,7 @@ def board_index(rounds: Sequence[Boards], deck: Deck = FULL) -> BoardIndex:
     The kernel `locate` uses these tables.
 
     >>> rounds = canonical_boards((3, 1))
-    >>> board, turned = kernels.locate(board_index(rounds), np.array(FULL.cards("Ah7d2cAd")))
+    >>> board, turned = kernels.find_canonical_board(board_index(rounds), np.array(FULL.cards("Ah7d2cAd")))
     >>> FULL.name(rounds[-1].cards[board])
     '2h7dAcAd'
     """
@@ -137,10 +137,10 @@ def board_index(rounds: Sequence[Boards], deck: Deck = FULL) -> BoardIndex:
     )
 
 
-def symmetry_of(deck: Deck, *sets: Sequence[int]) -> int:
+def suit_symmetries(deck: Deck, *sets: Sequence[int]) -> int:
     """Return a bit mask of the suit permutations that do not change any of the given sets of cards.
 
-    >>> symmetry_of(FULL, FULL.cards("AsAh")).bit_count()  # spades with hearts, clubs with diamonds
+    >>> suit_symmetries(FULL, FULL.cards("AsAh")).bit_count()  # spades with hearts, clubs with diamonds
     4
     """
     renamed = card_permutations(deck)

@@ -89,7 +89,7 @@ def extend_boards(
 
 
 @kernel
-def locate(index: BoardIndex, cards: IntArray) -> tuple[int, int]:
+def find_canonical_board(index: BoardIndex, cards: IntArray) -> tuple[int, int]:
     """Find the canonical board of some dealt cards, and the suit permutation that maps the cards to it.
 
     Returns the index of the board, among those of its round, and that of the permutation.

@@ -27,7 +27,7 @@ from kilt.arrays import ByteArray, FloatArray, IntArray
 from kilt.cards import edges_kernels as kernels
 from kilt.cards.boards import hand_permutations
 from kilt.cards.deck import FULL, Deck, subsets
-from kilt.cards.equity import BOARD_SIZE, completions, hand_list, some_hands
+from kilt.cards.equity import BOARD_SIZE, complete_boards, hand_list, hands_as_arrays
 from kilt.cards.hands import hand_tables
 from kilt.errors import ArtifactError
 
@@ -200,7 +200,7 @@ def sum_edges(boards: IntArray, holes: ByteArray, deck: Deck = FULL) -> IntArray
         Row: the first hand, column: its opponent. A board that has a card of either hand does not count. Hands that
         share a card with each other are counted as if they did not.
     """
-    hands, tables = some_hands(holes, deck), hand_tables(boards.shape[1] + holes.shape[1], deck)
+    hands, tables = hands_as_arrays(holes, deck), hand_tables(boards.shape[1] + holes.shape[1], deck)
     won = np.zeros((len(holes), len(holes)), dtype=np.int64)
     strength, sums = np.empty((_BATCH, len(holes)), dtype=np.int16), np.empty(len(holes), dtype=np.int16)
     weights = np.ones(len(boards), dtype=np.int64)
@@ -212,7 +212,7 @@ def sum_edges(boards: IntArray, holes: ByteArray, deck: Deck = FULL) -> IntArray
 
 def _pair_edges(deck: Deck, hole_cards: int, board_size: int) -> FloatArray:
     """Compute the table of `pair_edges` from canonical boards, as the mean over all suit permutations."""
-    ways = completions((), deck, board_size=board_size, hole_cards=hole_cards)
+    ways = complete_boards((), deck, board_size=board_size, hole_cards=hole_cards)
     hands, tables = hand_list(deck, hole_cards), hand_tables(board_size + hole_cards, deck)
     count = len(hands.bits)
 

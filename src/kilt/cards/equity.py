@@ -24,7 +24,7 @@ import numpy.typing as npt
 from kilt.arrays import ByteArray, FloatArray, IntArray
 from kilt.cards import equity_kernels as kernels
 from kilt.cards import roll_out_kernels
-from kilt.cards.boards import Boards, extend, hand_permutations, known_board, symmetry_of
+from kilt.cards.boards import Boards, add_cards, hand_permutations, known_board, suit_symmetries
 from kilt.cards.deck import FULL, Deck
 from kilt.cards.equity_kernels import Columns, HandList, Ranking
 from kilt.cards.hands import hand_tables
@@ -62,10 +62,10 @@ def hand_list(deck: Deck = FULL, hole_cards: int = 2) -> HandList:
     """Return all private hands of `hole_cards` cards as arrays for compiled code."""
     holes = deck.holes(hole_cards)
     with_card = [np.flatnonzero((holes == card).any(axis=1)) for card in range(deck.size)]
-    return some_hands(holes, deck)._replace(with_card=np.array(with_card, dtype=np.uint16))
+    return hands_as_arrays(holes, deck)._replace(with_card=np.array(with_card, dtype=np.uint16))
 
 
-def some_hands(holes: ByteArray, deck: Deck = FULL) -> HandList:
+def hands_as_arrays(holes: ByteArray, deck: Deck = FULL) -> HandList:
     """Return the given private hands as arrays for compiled code.
 
     `holes` has shape (hands, cards), with the cards of each hand ascending.
@@ -97,7 +97,7 @@ def _columns(holes: ByteArray, deck: Deck) -> Columns:
     return np.ascontiguousarray(first), np.ascontiguousarray(more[0]) if more else first + np.uint8(deck.size)
 
 
-def room_to_rank(deck: Deck, hole_cards: int, board_size: int, hands: int | None = None) -> Ranking:
+def ranking_workspace(deck: Deck, hole_cards: int, board_size: int, hands: int | None = None) -> Ranking:
     """Allocate the arrays that the kernel `rank_board` needs to rank all hands on a board.
 
     They have room for `hands` hands; by default, for all hands of the deck.
@@ -126,7 +126,7 @@ def rank_hands(board: Sequence[int], deck: Deck = FULL, hole_cards: int = 2) -> 
     """
     _check_board(board, deck, len(board))
     _check_deck(deck, len(board), hole_cards)
-    ranking = room_to_rank(deck, hole_cards, len(board))
+    ranking = ranking_workspace(deck, hole_cards, len(board))
     tables = hand_tables(len(board) + hole_cards, deck)
     groups = kernels.rank_board(np.array(board, dtype=np.int64), hand_list(deck, hole_cards), tables, ranking)
     ends = ranking.ends[:groups]
@@ -166,20 +166,22 @@ def hand_strength(
     >>> round(float(hs[FULL.hole_index(FULL.cards("AsQs"))]), 4)
     0.4623
     """
-    ways = completions(board, deck, weights=weights, board_size=board_size, hole_cards=hole_cards)
+    ways = complete_boards(board, deck, weights=weights, board_size=board_size, hole_cards=hole_cards)
     hands, tables = hand_list(deck, hole_cards), hand_tables(board_size + hole_cards, deck)
     reach = np.ones(len(hands.bits)) if weights is None else np.ascontiguousarray(weights, dtype=np.float64)
     won, total = np.zeros(ways.classes.max() + 1), np.zeros(ways.classes.max() + 1)
     opponents = np.flatnonzero(reach).astype(np.uint16)
     if len(opponents) <= COMPARED_ONE_BY_ONE:
         single = np.zeros((2, len(opponents), len(reach)), dtype=np.int32)
-        roll_out_kernels.roll_out_few(ways.boards, ways.weights, hands, opponents, tables, *single)
+        roll_out_kernels.count_wins_against_few(ways.boards, ways.weights, hands, opponents, tables, *single)
         sums = reach[opponents] @ np.where(hands.bits[opponents, None] & hands.bits == 0, single, 0)
         for out, by_hand in zip((won, total), sums, strict=True):
             np.add.at(out, ways.classes, by_hand)
     else:
-        ranking = room_to_rank(deck, hole_cards, board_size)
-        roll_out_kernels.roll_out(ways.boards, ways.weights, hands, ways.classes, tables, ranking, reach, won, total)
+        ranking = ranking_workspace(deck, hole_cards, board_size)
+        roll_out_kernels.sum_showdowns(
+            ways.boards, ways.weights, hands, ways.classes, tables, ranking, reach, won, total
+        )
     # If all of the opponent's hands are blocked, rounding errors may leave a tiny weight: do not divide by it.
     met = total > 1e-9 * reach.max(initial=1e-300)
     return _ratio(won + total, 2 * total, met)[ways.classes]
@@ -201,31 +203,31 @@ def distribution(
     >>> int(counts[FULL.hole_index(FULL.cards("AsAd"))].sum())  # the 46 cards this hand can see on the river
     46
     """
-    ways = completions(board, deck, board_size=board_size, hole_cards=hole_cards)
+    ways = complete_boards(board, deck, board_size=board_size, hole_cards=hole_cards)
     opponents = comb(deck.size - board_size - hole_cards, hole_cards)
     counts = np.zeros((ways.classes.max() + 1, 2 * opponents + 1), dtype=np.int64)
     for start in range(0, len(ways.boards), 4096):
         some = slice(start, start + 4096)
-        rows = board_rows(ways.boards[some], deck, hole_cards)
-        roll_out_kernels.count_rows(rows, ways.weights[some], ways.classes, counts)
+        rows = strengths_on_boards(ways.boards[some], deck, hole_cards)
+        roll_out_kernels.count_strengths(rows, ways.weights[some], ways.classes, counts)
     return counts[ways.classes]
 
 
-def board_rows(boards: IntArray, deck: Deck = FULL, hole_cards: int = 2) -> npt.NDArray[np.int16]:
+def strengths_on_boards(boards: IntArray, deck: Deck = FULL, hole_cards: int = 2) -> npt.NDArray[np.int16]:
     """Return the strength of every hand on each of several complete boards.
 
     Strength is 2·wins + ties against all hands of the opponent. The shape is (boards, hands), with −1 for hands that
     share a card with the board.
 
-    >>> rows = board_rows(np.array([FULL.cards("2c2d2hKsQs")]))
+    >>> rows = strengths_on_boards(np.array([FULL.cards("2c2d2hKsQs")]))
     >>> int(rows.max()), int((rows[0] >= 0).sum())
     (1980, 1081)
     """
     hands, tables = hand_list(deck, hole_cards), hand_tables(boards.shape[1] + hole_cards, deck)
     opponents = comb(deck.size - boards.shape[1] - hole_cards, hole_cards)
     rows = np.empty((len(boards), len(hands.bits)), dtype=np.int16)
-    ranking = room_to_rank(deck, hole_cards, boards.shape[1])
-    roll_out_kernels.board_rows(boards, hands, tables, ranking, opponents, rows)
+    ranking = ranking_workspace(deck, hole_cards, boards.shape[1])
+    roll_out_kernels.board_strengths_many(boards, hands, tables, ranking, opponents, rows)
     return rows
 
 
@@ -239,7 +241,7 @@ def mean_strength(counts: IntArray, power: int = 1) -> FloatArray:
     return _ratio(counts @ hs**power, ways, ways > 0)
 
 
-def histogram(counts: IntArray, bins: int) -> FloatArray:
+def strength_histogram(counts: IntArray, bins: int) -> FloatArray:
     """Return a histogram of each hand's strength with `bins` bins of equal width, from the result of `distribution`.
 
     The shape is (hands, bins). A strength HS falls into bin ⌊HS·bins⌋, and HS = 1 into the last.
@@ -251,7 +253,7 @@ def histogram(counts: IntArray, bins: int) -> FloatArray:
     return _ratio(sums, ways, ways > 0)
 
 
-def completions(
+def complete_boards(
     board: Sequence[int],
     deck: Deck = FULL,
     *,
@@ -264,7 +266,7 @@ def completions(
 
     Suits are interchangeable unless the board, the weights of a range or a known private hand distinguishes them.
 
-    >>> len(completions(FULL.cards("Ah7d2c")).boards), len(completions(()).boards)
+    >>> len(complete_boards(FULL.cards("Ah7d2c")).boards), len(complete_boards(()).boards)
     (1176, 134459)
     """
     _check_board(board, deck, board_size)
@@ -274,7 +276,7 @@ def completions(
         raise CardError(
             f"the range has {len(weights)} weights, but there are {moved.shape[1]} hands of {hole_cards} cards"
         )
-    symmetry = symmetry_of(deck, board, hand)
+    symmetry = suit_symmetries(deck, board, hand)
     if weights is not None:
         symmetry &= sum(1 << p for p in range(len(moved)) if np.array_equal(weights[moved[p]], weights))
     ways = _extended(tuple(board), symmetry, deck, board_size)
@@ -286,13 +288,13 @@ def completions(
 @lru_cache(maxsize=2)  # all boards before the flop take a second
 def _extended(board: tuple[int, ...], symmetry: int, deck: Deck, size: int) -> Boards:
     """Return all boards of `size` cards that extend `board`, up to the suit permutations in `symmetry`."""
-    return extend(known_board(board, deck, symmetry), size - len(board), deck)
+    return add_cards(known_board(board, deck, symmetry), size - len(board), deck)
 
 
-def one_hand(text: str, board: Sequence[int] = (), deck: Deck = FULL) -> tuple[int, ...]:
+def parse_hand(text: str, board: Sequence[int] = (), deck: Deck = FULL) -> tuple[int, ...]:
     """Return the two cards of a hand. Raises CardError if it has a card of the board, or is a range or no hand at all.
 
-    >>> one_hand("AA")
+    >>> parse_hand("AA")
     Traceback (most recent call last):
         ...
     kilt.errors.CardError: AA is a range of 6 hands: give one hand first, such as AsKh, and then the range
@@ -305,7 +307,7 @@ def one_hand(text: str, board: Sequence[int] = (), deck: Deck = FULL) -> tuple[i
     return deck.cards(text, 2, dead=board)
 
 
-def duel(
+def hand_equity(
     hand: Sequence[int], opponent: Sequence[int] | FloatArray, board: Sequence[int] = (), deck: Deck = FULL
 ) -> Equity:
     """Return the equity of a two-card hand against another hand or a range, over all ways to complete the board.
@@ -332,7 +334,7 @@ def duel(
         A card is used twice, the board has another number of cards, or the range has no hand that is possible with
         these cards.
 
-    >>> result = duel(FULL.cards("AsAh"), FULL.cards("KsKh"))
+    >>> result = hand_equity(FULL.cards("AsAh"), FULL.cards("KsKh"))
     >>> round(100 * result.equity, 2)
     82.64
     """
@@ -354,10 +356,10 @@ def duel(
         raise CardError(
             f"the opponent has no hand left: all hands of the range hold a card of {deck.name([*hand, *board])}"
         )
-    ways = completions(board, deck, weights=weights, hand=hand)
+    ways = complete_boards(board, deck, weights=weights, hand=hand)
     sums, strength = np.zeros(3), np.empty(len(holes), dtype=np.int16)
     hero, opponents = deck.hole_index(hand), np.flatnonzero(weights).astype(np.uint16)
-    roll_out_kernels.duel(
+    roll_out_kernels.count_results(
         ways.boards, ways.weights, hand_list(deck), hero, opponents, weights, hand_tables(7, deck), strength, sums
     )
     return Equity(*(float(x) for x in sums / sums.sum()))

@@ -194,7 +194,7 @@ def merge_equivalent_hands(ranking: Ranking, groups: int, symmetry: int, moved: 
 
 
 @kernel
-def compatible(live: Order, cards: Columns, reach: FloatArray, by_card: FloatArray, value: FloatArray) -> None:
+def compatible_weights(live: Order, cards: Columns, reach: FloatArray, by_card: FloatArray, value: FloatArray) -> None:
     """Write, for each hand, the total weight of the opponent's hands that share no card with it.
 
     Hands that are not `live` get 0. By inclusion and exclusion: from the total, subtract the hands with each of my
@@ -213,7 +213,7 @@ def compatible(live: Order, cards: Columns, reach: FloatArray, by_card: FloatArr
 
 
 @kernel
-def showdown(ranking: Ranking, groups: int, reach: FloatArray, value: FloatArray) -> None:
+def showdown_values(ranking: Ranking, groups: int, reach: FloatArray, value: FloatArray) -> None:
     """Write each hand's showdown value: the weight of the hands that it beats minus that of the hands that beat it.
 
     `reach` has the weights of the opponent's hands; those that share a card with the hand do not count [Johanson16
@@ -222,7 +222,7 @@ def showdown(ranking: Ranking, groups: int, reach: FloatArray, value: FloatArray
     One walk over the hands in order of strength: O(n) for a sum that looks like O(n²). Before a group enters the sums,
     they hold the reach that it beats; afterwards, the reach that it beats or ties; at the end, all reach. The reach
     that beats a hand is the difference of the last two. Cards in common are removed by inclusion and exclusion, as in
-    `compatible`. Impossible hands get 0, and their reach is ignored.
+    `compatible_weights`. Impossible hands get 0, and their reach is ignored.
     """
     order, by_card = ranking.order, ranking.by_card
     first, second = ranking.cards
@@ -251,10 +251,12 @@ def showdown(ranking: Ranking, groups: int, reach: FloatArray, value: FloatArray
 
 
 @kernel
-def showdowns(ranking: Ranking, groups: int, reach: Floats, by_card: Floats, result: Floats, whole: Floats) -> None:
+def showdown_values_of_ranges(
+    ranking: Ranking, groups: int, reach: Floats, by_card: Floats, result: Floats, whole: Floats
+) -> None:
     """Compute the showdown values of all hands against `LANES` ranges of the opponent at once.
 
-    The results are those of `showdown` and `compatible`.
+    The results are those of `showdown_values` and `compatible_weights`.
 
     Arrays are in the order of `ranking`, and the lanes of a hand are adjacent. `whole` receives the opponent's reach
     that shares no card with each hand, and `result` the reach that the hand beats plus the reach that it beats or ties:
@@ -323,10 +325,10 @@ def split_by_player(
 
 
 @kernel
-def showdowns_between(
+def showdown_values_by_player(
     sides: PlayerRankings, groups: int, weighted: bool, reach: Floats, by_card: Floats, result: Floats, whole: Floats
 ) -> None:
-    """Compute showdown values like `showdowns`, for two players who may hold different sets of hands.
+    """Compute showdown values like `showdown_values_of_ranges`, for two players who may hold different sets of hands.
 
     `reach` is over the opponent's hands, the other arrays over the player's. After the opponent's last hand, `reach`
     has a 0 for hands that only the player may hold.
@@ -370,7 +372,7 @@ def ties_between(
 ) -> None:
     """Write the total weight of the opponent's hands that each hand ties with, for `LANES` ranges at once.
 
-    The arrays are those of `showdowns_between`.
+    The arrays are those of `showdown_values_by_player`.
     """
     ends, same, times, lanes = sides.ends, sides.same, sides.times[1], np.uint64(LANES)
     first, second = sides.cards[0, 0], sides.cards[0, 1]

@@ -6,7 +6,7 @@ six and seven cards share one scale of 7,462 strengths (the best five cards coun
 >>> best, worst = strength("AsKsQsJsTs"), strength("7c5d4h3s2c")
 >>> best, worst, strength("AsKsQsJsTs9s8s")
 (7461, 0, 7461)
->>> describe("AsAhKdKcKs9d2c")
+>>> describe_hand("AsAhKdKcKs9d2c")
 'full house, kings full of aces'
 
 Hands of fewer than five cards, as small games have them, are ranked on scales of their own. With three cards straights
@@ -143,15 +143,15 @@ def category(value: int, cards: int = 5) -> str:
     return categories[int(np.searchsorted(_category_starts(cards), value, side="right")) - 1]
 
 
-def census(cards: int = MAX_CARDS, deck: Deck = FULL) -> dict[str, int]:
+def count_categories(cards: int = MAX_CARDS, deck: Deck = FULL) -> dict[str, int]:
     """Enumerate all hands of `cards` cards, and return the number of hands in each category.
 
-    >>> census(5)["flush"]
+    >>> count_categories(5)["flush"]
     5108
     """
     tables = hand_tables(cards, deck)
     counts = np.zeros(tables.scale, dtype=np.int64)
-    kernels.census(deck.size, cards, tables, counts)
+    kernels.count_strengths(deck.size, cards, tables, counts)
     ends = [*_category_starts(cards)[1:], tables.scale]
     below = [0, *np.cumsum(counts)[np.array(ends) - 1]]
     return {name: int(below[i + 1] - below[i]) for i, name in enumerate(_rules(cards)[2])}
@@ -177,7 +177,7 @@ def best_five(cards: str | Sequence[int], deck: Deck = FULL) -> tuple[int, ...]:
     return tuple(sorted(best, key=weight))
 
 
-def describe(cards: str | Sequence[int], deck: Deck = FULL) -> str:
+def describe_hand(cards: str | Sequence[int], deck: Deck = FULL) -> str:
     """Describe a hand in words, such as ``two pair, aces and kings``."""
     best = best_five(cards, deck)
     name = category(strength(best, deck), len(best))

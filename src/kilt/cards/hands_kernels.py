@@ -106,7 +106,7 @@ def showdown_winners(
 
 
 @kernel
-def census(deck_size: int, cards: int, tables: HandTables, counts: IntArray) -> None:
+def count_strengths(deck_size: int, cards: int, tables: HandTables, counts: IntArray) -> None:
     """Enumerate all hands of `cards` cards, and add the number of hands of each strength to `counts`.
 
     The loop visits hands in lexicographic order and keeps keys and bits of each prefix, so a step costs one addition.

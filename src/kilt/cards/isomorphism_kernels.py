@@ -79,27 +79,33 @@ def index_one(cards: ByteArray, t: IndexTables) -> int:
     b, d = min(b, d), max(b, d)
     b, c = min(b, c), max(b, c)
     k = t.configuration[shapes & (len(t.configuration) - 1)]
-    index: int = t.offset[k] + put(a, k, 0, t) + put(b, k, 1, t) + put(c, k, 2, t) + put(d, k, 3, t)
+    index: int = (
+        t.offset[k]
+        + encode_suit(a, k, 0, t)
+        + encode_suit(b, k, 1, t)
+        + encode_suit(c, k, 2, t)
+        + encode_suit(d, k, 3, t)
+    )
     return index
 
 
 @inlined
-def put(code: int, k: int, place: int, t: IndexTables) -> int:
+def encode_suit(code: int, k: int, place: int, t: IndexTables) -> int:
     """Return the contribution of one suit to the index of a hand.
 
     The suit is at position `place` of configuration `k`, and `code` describes its cards. Sorted numbers x₀ ≤ x₁ ≤ …
     have the number C(x₀, 1) + C(x₁ + 1, 2) + … among the multisets of their size.
     """
     turn = t.turn[k, place]
-    added: int = t.worth[k, place] * choose(code - t.base[t.shape[k, place]] + turn, turn + 1)
+    added: int = t.worth[k, place] * binomial_coefficient(code - t.base[t.shape[k, place]] + turn, turn + 1)
     return added
 
 
 @inlined
-def take(rest: int, k: int, place: int, t: IndexTables) -> tuple[int, int]:
+def extract_suit(rest: int, k: int, place: int, t: IndexTables) -> tuple[int, int]:
     """Extract the code of one suit from the index of a hand, and return it with the rest of the index.
 
-    This is the inverse of `put`, for the last remaining suit.
+    This is the inverse of `encode_suit`, for the last remaining suit.
     """
     turn = t.turn[k, place]
     most = rest // t.worth[k, place]
@@ -108,13 +114,13 @@ def take(rest: int, k: int, place: int, t: IndexTables) -> tuple[int, int]:
     else:  # the highest C(top, turn + 1) that fits; 11 bits suffice: two suits of 3 cards have 13·12·11 holdings
         top = 0
         for bit in range(10, -1, -1):
-            if choose(top + (1 << bit), turn + 1) <= most:
+            if binomial_coefficient(top + (1 << bit), turn + 1) <= most:
                 top += 1 << bit
-    return t.base[t.shape[k, place]] + top - turn, rest - t.worth[k, place] * choose(top, turn + 1)
+    return t.base[t.shape[k, place]] + top - turn, rest - t.worth[k, place] * binomial_coefficient(top, turn + 1)
 
 
 @inlined
-def choose(n: int, k: int) -> int:
+def binomial_coefficient(n: int, k: int) -> int:
     """Return the binomial coefficient C(n, k) for k from 1 to 4."""
     if k == 1:
         return n
@@ -126,7 +132,7 @@ def choose(n: int, k: int) -> int:
 
 
 @inlined
-def find(index: int, t: IndexTables) -> int:
+def find_configuration(index: int, t: IndexTables) -> int:
     """Return the configuration to which an index belongs, by binary search.
 
     A configuration is the sorted shapes of a hand's suits, and has a range of indices.
@@ -144,11 +150,11 @@ def find(index: int, t: IndexTables) -> int:
 @inlined
 def unindex_one(index: int, out: ByteArray, t: IndexTables) -> None:
     """Write the canonical hand of an index to `out`, with the cards of each round in ascending order."""
-    k = find(index, t)
+    k = find_configuration(index, t)
     rest = index - t.offset[k]
     written = 0  # cards so far, four bits per round
     for suit in range(t.suits - 1, -1, -1):
-        code, rest = take(rest, k, suit, t)
+        code, rest = extract_suit(rest, k, suit, t)
         shape = t.shape[k, suit]
         code -= t.base[shape]
         seen = 0
@@ -162,14 +168,14 @@ def unindex_one(index: int, out: ByteArray, t: IndexTables) -> None:
                     if squeezed & 1:
                         seen |= 1 << rank
                         end = t.start[r] + (written >> 4 * r & 15)
-                        insert(rank * t.suits + suit, out, t.start[r], end)
+                        insert_card(rank * t.suits + suit, out, t.start[r], end)
                         written += 1 << 4 * r
                     squeezed >>= 1
                 rank += 1
 
 
 @inlined
-def insert(card: int, out: ByteArray, first: int, end: int) -> None:
+def insert_card(card: int, out: ByteArray, first: int, end: int) -> None:
     """Insert a card into the sorted cards ``out[first:end]``."""
     while end > first and out[end - 1] > card:
         out[end] = out[end - 1]
@@ -183,12 +189,12 @@ def orbit_one(index: int, t: IndexTables) -> int:
 
     It is the number of ways to deal the codes of the index to the suits: a multinomial coefficient.
     """
-    k = find(index, t)
+    k = find_configuration(index, t)
     rest = index - t.offset[k]
     orbit = 1
     run, last = 0, -1
     for suit in range(t.suits - 1, -1, -1):
-        code, rest = take(rest, k, suit, t)
+        code, rest = extract_suit(rest, k, suit, t)
         run = run + 1 if code == last else 1
         last = code
         orbit = orbit * (t.suits - suit) // run

@@ -6,13 +6,21 @@ import numpy as np
 import numpy.typing as npt
 
 from kilt.arrays import FloatArray, IntArray
-from kilt.cards.equity_kernels import HandList, Order, Ranking, board_strengths, compatible, rank_board, showdown
+from kilt.cards.equity_kernels import (
+    HandList,
+    Order,
+    Ranking,
+    board_strengths,
+    compatible_weights,
+    rank_board,
+    showdown_values,
+)
 from kilt.cards.hands_kernels import HandTables, Strengths, look_up
 from kilt.jit import kernel
 
 
 @kernel
-def board_rows(
+def board_strengths_many(
     boards: IntArray, hands: HandList, tables: HandTables, ranking: Ranking, opponents: int, rows: Strengths
 ) -> None:
     """Write the strength of every hand on each complete board: 2·wins + ties against all hands of the opponent.
@@ -22,14 +30,14 @@ def board_rows(
     reach, value = np.ones(len(hands.bits)), np.empty(len(hands.bits))
     for b in range(boards.shape[0]):
         groups = rank_board(boards[b], hands, tables, ranking)
-        showdown(ranking, groups, reach, value)
+        showdown_values(ranking, groups, reach, value)
         rows[b, :] = -1
         for hand in ranking.order[: ranking.ends[groups - 1]]:
             rows[b, hand] = int(value[hand]) + opponents
 
 
 @kernel
-def count_rows(rows: Strengths, weights: IntArray, classes: IntArray, counts: IntArray) -> None:
+def count_strengths(rows: Strengths, weights: IntArray, classes: IntArray, counts: IntArray) -> None:
     """Count how often each class of hands has each strength, over several boards.
 
     A board counts as often as the boards it stands for: ``counts[classes[hand], row[hand]] += weight`` for each row.
@@ -41,7 +49,7 @@ def count_rows(rows: Strengths, weights: IntArray, classes: IntArray, counts: In
 
 
 @kernel
-def roll_out(
+def sum_showdowns(
     boards: IntArray,
     weights: IntArray,
     hands: HandList,
@@ -61,16 +69,16 @@ def roll_out(
     for b in range(boards.shape[0]):
         groups = rank_board(boards[b], hands, tables, ranking)
         live = ranking.order[: ranking.ends[groups - 1]]
-        showdown(ranking, groups, reach, value)
+        showdown_values(ranking, groups, reach, value)
         for hand in live:
             won[classes[hand]] += weights[b] * value[hand]
-        compatible(live, hands.cards, reach, ranking.by_card, value)
+        compatible_weights(live, hands.cards, reach, ranking.by_card, value)
         for hand in live:
             total[classes[hand]] += weights[b] * value[hand]
 
 
 @kernel
-def roll_out_few(
+def count_wins_against_few(
     boards: IntArray,
     weights: IntArray,
     hands: HandList,
@@ -98,7 +106,7 @@ def roll_out_few(
 
 
 @kernel
-def duel(
+def count_results(
     boards: IntArray,
     weights: IntArray,
     hands: HandList,

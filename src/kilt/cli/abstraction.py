@@ -75,7 +75,7 @@ def build(
     from dataclasses import replace
     from os import cpu_count
 
-    from kilt.abstraction.estimate import estimate, estimate_in_codes
+    from kilt.abstraction.estimate import estimate_build, estimate_coded_build
     from kilt.abstraction.pipeline import build as build_abstraction
     from kilt.abstraction.plan import CODES
     from kilt.errors import AbstractionError
@@ -91,8 +91,8 @@ def build(
     identity = replace(identity, plan=replace(identity.plan, seed=seed)) if seed else identity
     folder = to or Path(identity.name.replace(" ", "_"))
     with waiting("counting hands …"):
-        takes = estimate(identity, cache_folder(), threads)
-        less = estimate_in_codes(identity, cache_folder(), threads) if (takes.seconds or 0) > PATIENCE else None
+        takes = estimate_build(identity, cache_folder(), threads)
+        less = estimate_coded_build(identity, cache_folder(), threads) if (takes.seconds or 0) > PATIENCE else None
     say(f"{identity.name}, on {threads} threads: {takes}; the disk is that of {folder}, the cache is {cache_folder()}")
     if less:
         say(f"with codes = {CODES} in [[public]] of a plan as a .toml file, for coarser buckets: {less}")
@@ -130,14 +130,14 @@ def plan(
     """
     from dataclasses import replace
 
-    from kilt.abstraction.pipeline import check
+    from kilt.abstraction.pipeline import check_plan
     from kilt.abstraction.plan import PublicPlan
 
     identity = _identity(plan, game)
     if classes is not None:
         public = PublicPlan(_round(round_name, identity.deal), classes)
         identity = replace(identity, plan=replace(identity.plan, public=(public,)))
-    check(identity)
+    check_plan(identity)
     typer.echo(identity.plan.toml(), nl=False)
 
 
@@ -174,11 +174,11 @@ def boards(
     """
     from os import cpu_count
 
-    from kilt.abstraction.boards import pair_seconds
+    from kilt.abstraction.boards import measure_comparisons
     from kilt.abstraction.buckets import AbstractionSpec, load_classes
     from kilt.abstraction.features import Features
     from kilt.abstraction.pipeline import build as build_abstraction
-    from kilt.abstraction.pipeline import check, require_packages
+    from kilt.abstraction.pipeline import check_plan, require_packages
     from kilt.abstraction.plan import Plan, PublicPlan
     from kilt.errors import AbstractionError
     from kilt.machine import cache_folder
@@ -192,11 +192,13 @@ def boards(
     identity = AbstractionSpec(f"{method} {classes}", deal, Plan((), (public,)))
     folder = to or Path(f"boards-{method}-{classes}")
     require_packages(identity.plan, folder)
-    check(identity)
+    check_plan(identity)
     try:
         with opened(engine, address, threads) as found, ticking() as tick:
             if public.exact:
-                each, pairs = pair_seconds(identity, public, Features(identity.deal, cache_folder(), threads, tick))
+                each, pairs = measure_comparisons(
+                    identity, public, Features(identity.deal, cache_folder(), threads, tick)
+                )
                 say(f"{pairs:,} pairs of boards at {each:.3g} s: about {duration(each * pairs / threads)} in all")
             build_abstraction(identity, folder, cache=cache_folder(), threads=threads, tick=tick, engine=found)
     except KeyboardInterrupt:
@@ -211,17 +213,17 @@ def _show_classes(
     """Print and draw classes of boards."""
     import numpy as np
 
-    from kilt.abstraction.classes import describe
-    from kilt.abstraction.partition import errors as errors_of
+    from kilt.abstraction.classes import describe_boards
+    from kilt.abstraction.partition import clustering_errors as errors_of
     from kilt.viz.boards import plot_balance, plot_classes, plot_distances, plot_errors
 
     deck, holdings = identity.deal.deck, classes.holdings
-    deals = np.bincount(classes.labels, holdings.ways) / holdings.ways.sum()
+    deals = np.bincount(classes.labels, holdings.deal_counts) / holdings.deal_counts.sum()
     rng, samples, words = np.random.default_rng(public.seed), [], []
     for label in range(classes.number):
         mine = np.flatnonzero(classes.labels == label)
         samples.append(holdings.tables.cards[np.sort(rng.permutation(mine)[:SAMPLES])])
-        words.append(describe(holdings.tables.cards[mine], holdings.ways[mine], deck))
+        words.append(describe_boards(holdings.tables.cards[mine], holdings.deal_counts[mine], deck))
     title = f"{classes.number} classes of boards: {public.method}"
     plot_classes(samples, words, deals, deck, title, folder / "classes.png")
     sizes = np.bincount(classes.labels, minlength=classes.number)
@@ -344,9 +346,9 @@ def _identity(plan: str, game: str) -> AbstractionSpec:
 
 def _round(name: str, deal: Deal) -> int:
     """Return the number of a round, counted from 1, from its name or number."""
-    from kilt.games.gamedef import names_of_rounds, round_named
+    from kilt.games.gamedef import name_rounds, round_from_name
 
-    return round_named(name, names_of_rounds(deal.board_cards)) + 1
+    return round_from_name(name, name_rounds(deal.board_cards)) + 1
 
 
 def _deal(game: str) -> Deal:
@@ -359,31 +361,31 @@ def _deal(game: str) -> Deal:
     rules = load_game(game)
     if not isinstance(rules, Holdem):
         raise AbstractionError(f"{game} has no cards: abstractions are for games of poker")
-    return Deal.of(rules)
+    return Deal.from_game(rules)
 
 
 def _bucket(found: CardAbstraction, this: RoundBuckets, number: int) -> dict[str, Any]:
     """Return a bucket's share of all deals, and some of its hands, drawn at random."""
     import numpy as np
 
-    from kilt.cards.equity import distribution, histogram, mean_strength
+    from kilt.cards.equity import distribution, mean_strength, strength_histogram
 
     deal = found.identity.deal
-    boards, hands = this.members(number)
+    boards, hands = this.bucket_members(number)
     chosen = np.random.default_rng(number).permutation(len(boards))[:DRAWN]
     holes, names, counts = deal.deck.holes(deal.hole_cards), [], []
     for place in chosen:
         cards = boards[place]
         on = f" on {deal.deck.name(cards)}" if len(cards) else ""
         names.append(deal.deck.name(holes[hands[place]]) + on)
-        ends = distribution(cards.tolist(), deal.deck, board_size=deal.sizes[-1], hole_cards=deal.hole_cards)
+        ends = distribution(cards.tolist(), deal.deck, board_size=deal.board_sizes[-1], hole_cards=deal.hole_cards)
         counts.append(ends[hands[place]])
     return {
         "bucket": int(number),
         "share": float(this.sizes[number] / this.sizes.sum()),
         "ehs": float(np.mean(mean_strength(np.array(counts)))),
         "examples": names[:NAMED],
-        "histogram": np.mean(histogram(np.array(counts), BINS_SHOWN), axis=0).round(5).tolist(),
+        "histogram": np.mean(strength_histogram(np.array(counts), BINS_SHOWN), axis=0).round(5).tolist(),
     }
 
 
@@ -397,8 +399,8 @@ def _draw(found: CardAbstraction, round_number: int, rows: list[dict[str, Any]],
     require_drawable(picture)
     deal, this = found.identity.deal, found.rounds[round_number - 1]
     title = f"{found.identity.name}, round {round_number}"
-    if deal.sizes[round_number - 1] == 0 and deal.hole_cards == 2:
-        plot_starting_hands(this.row(()), deal.deck, title, picture)
+    if deal.board_sizes[round_number - 1] == 0 and deal.hole_cards == 2:
+        plot_starting_hands(this.look_up_board(()), deal.deck, title, picture)
         return
     names = [f"bucket {row['bucket']}" for row in rows]
     plot_histograms(np.array([row["histogram"] for row in rows]), names, title, picture)

@@ -29,7 +29,7 @@ def strength(
     scale = hands.hand_tables(len(numbers)).scale
     result = {
         "cards": FULL.name(numbers),
-        "hand": hands.describe(numbers),
+        "hand": hands.describe_hand(numbers),
         "best_five": FULL.name(hands.best_five(numbers)),
         "strength": value,
         "scale": scale,
@@ -37,7 +37,7 @@ def strength(
     if as_json:
         print_json(result)
         return
-    print_line(f"  ({result['best_five']})", bold=hands.describe(numbers))
+    print_line(f"  ({result['best_five']})", bold=hands.describe_hand(numbers))
     print_line(f"strength {value} of 0 to {scale - 1}: number {scale - value:,} of {scale:,} from the top")
 
 
@@ -56,13 +56,13 @@ def equity(
 ) -> None:
     """Compute the exact equity of a hand against another hand or a range, over all possible boards."""
     from kilt.cards.deck import FULL
-    from kilt.cards.equity import duel, one_hand
+    from kilt.cards.equity import hand_equity, parse_hand
 
     public = FULL.cards(board)
-    mine = one_hand(hand, public)
+    mine = parse_hand(hand, public)
     opponents = FULL.range(opponent)
     with waiting("playing out all boards …"):
-        result = duel(mine, opponents, public)
+        result = hand_equity(mine, opponents, public)
     if as_json:
         print_json(
             {"hand": FULL.name(mine), "opponent": opponent, "board": FULL.name(public)}

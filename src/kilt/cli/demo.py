@@ -38,13 +38,13 @@ def demo(
     from kilt import artifact
     from kilt.evaluate.stats import win_rate
     from kilt.play.agent import BASELINES
-    from kilt.players.agents import blueprint_agent, strategy_of
-    from kilt.players.reports import reports_of
+    from kilt.players.agents import blueprint_agent, describe_strategy
+    from kilt.players.reports import sanity_reports
     from kilt.runs.examples import DEMO
     from kilt.runs.folder import RunFolder
     from kilt.solve.problem import require_device
     from kilt.strategy.blueprint import STRATEGY, Blueprint
-    from kilt.viz.report import MatchResult, contents_of, write_report
+    from kilt.viz.report import MatchResult, collect_contents, write_report
 
     require_device(device)
     seconds = 240.0 if seconds is None else seconds
@@ -71,7 +71,7 @@ def demo(
         raise typer.Exit(128 + stopped[0])
 
     _show(f"kilt evaluate sanity {run}")
-    looked = reports_of(out)
+    looked = sanity_reports(out)
     for report in looked:
         print_sanity(report, str(out))
     commands = (
@@ -87,9 +87,9 @@ def demo(
         ("build a larger one", "kilt new mine.toml && kilt estimate mine.toml"),
     )
     results = [MatchResult(*played.players, win_rate(played), played.hands) for played in matches]
-    plays = strategy_of(blueprint_agent(str(out)))
+    plays = describe_strategy(blueprint_agent(str(out)))
     steps = RunFolder.open(out).steps()
-    contents = contents_of(blueprint, steps=steps, plays=plays, matches=results, sanity=looked, commands=commands)
+    contents = collect_contents(blueprint, steps=steps, plays=plays, matches=results, sanity=looked, commands=commands)
     page = write_report(out, contents)
     say(f"\nthe report is {page}; what to type next:")
     for what, command in commands:

@@ -79,7 +79,7 @@ def exploitability(
     command first prints the expected duration; after Ctrl-C the same command resumes.
     """
     from kilt.errors import RunError
-    from kilt.players.agents import resolves
+    from kilt.players.agents import uses_resolving
     from kilt.players.known_tables import AGENTS
     from kilt.players.reference import is_run_name, player
 
@@ -117,7 +117,7 @@ def exploitability(
     columns = [[value for _, value, _ in judged.rows] for judged in found]
     rows = [[what, *values, unit] for (what, _, unit), *values in zip(found[0].rows, *columns, strict=True)]
     print_table(f"{first.game}, {who}", ["", *(subject.strategy for subject in refs), "unit"], rows)
-    if is_run and resolves(who):
+    if is_run and uses_resolving(who):
         say(f"{who} solves subgames while it plays, which changes its strategy: kilt evaluate lbr gives a lower bound")
 
 
@@ -151,7 +151,7 @@ def _judged(
     if isinstance(evaluator, AbstractEvaluator):
         walk = evaluator.problem.walk
         if responses:
-            evaluator.responses(table)
+            evaluator.best_responses(table)
         if flops is not None or device != "cpu" or not walk.in_memory.fits or walk.seconds > LONG:
             with waiting(f"writing out {name} …"):
                 found = subject.flop_responses(evaluator.problem, table, flops, seed, device)
@@ -161,7 +161,7 @@ def _judged(
                 return _by_flop(found, evaluator.problem, subject.strategy, seed)._replace(iterations=iterations)
     if flops is not None:
         raise RunError(f"--flops {flops} is for runs on abstract games, and {name} is walked as a whole: leave it out")
-    walks = evaluator.walks(table) if engine else None
+    walks = evaluator.tree_passes(table) if engine else None
     with opened(engine, address, threads) as workers, waiting(f"looking for best responses to {subject.strategy} …"):
         if workers and walks:
             won, value = subject.response_values(walks, workers, threads)
@@ -169,7 +169,7 @@ def _judged(
             won, value = evaluator.response_values(table), evaluator.expected_value(table)
         if responses:
             said = {"against": subject.agent or str(subject.run)} | dict(zip(("value_1", "value_2"), won, strict=True))
-            evaluator.problem.save(responses, evaluator.responses(table), **said)
+            evaluator.problem.save(responses, evaluator.best_responses(table), **said)
     mean = max(sum(won) / 2, 0.0)
     mbb = evaluator.problem.mbb(mean)
     figures = {"exploitability": mean, "value": value, "best_response_values": won, "unit": UNIT}
@@ -189,15 +189,15 @@ def _by_flop(found: FlopResponses, problem: AbstractProblem, strategy: str, seed
 
     with watching() as watcher, artifact.exclusive_access(found.path):
         if not found.complete:
-            watcher.show("a look at the pace", found.share, None)
-            watcher.say(f"{strategy}: {found.share:.0%} done, kept in {found.path}", found.time_left())
+            watcher.show("a look at the pace", found.share_done, None)
+            watcher.say(f"{strategy}: {found.share_done:.0%} done, kept in {found.path}", found.time_left())
             found.compute(watcher, f"best responses to {strategy}")
     if watcher.signals:
-        say(f"stopped; {found.share:.1%} of {strategy} are done and kept: the same command resumes")
+        say(f"stopped; {found.share_done:.1%} of {strategy} are done and kept: the same command resumes")
         raise typer.Exit(128 + watcher.signals[0])
     said: dict[str, Any]
     if found.draws is None:
-        won = found.won()
+        won = found.response_values()
         mean, said = max(sum(won) / 2, 0.0), {"best_response_values": won}
         rows = [
             *exploitability_rows(mean, problem),
@@ -250,16 +250,16 @@ def lbr(
     from kilt.errors import PlayError
     from kilt.evaluate.last_round import last_round_bound
     from kilt.evaluate.lbr import BETS, lower_bound
-    from kilt.games.gamedef import round_named
+    from kilt.games.gamedef import round_from_name
     from kilt.games.playable import load_holdem
     from kilt.jit import cores
-    from kilt.players.agents import loaded, strategies_to_evaluate, strategy_of
+    from kilt.players.agents import describe_strategy, load_once, strategies_to_evaluate
     from kilt.players.reference import player as player_of
 
     agent, rules = player_of(player).at(load_holdem(game) if game else None)
     if bets is not None and rules.rules.betting == "limit":
         raise PlayError(f"--bets {bets} is given, and {rules.name} is a limit game with one size: leave it out")
-    first, last = round_named(since, rules.rules.round_names) if since else 0, rules.rules.rounds - 1
+    first, last = round_from_name(since, rules.rules.round_names) if since else 0, rules.rules.rounds - 1
     if exact and since is not None and first < last:
         raise PlayError(
             f"--exact is about the last round, and --round is {since}: leave out one of them, or give --round "
@@ -267,7 +267,7 @@ def lbr(
         )
     first = last if exact else first
     bound = last_round_bound if exact else partial(lower_bound, first_round=first)
-    players = {name: strategy_of(loaded(name)) for name in strategies_to_evaluate(player, agent)}
+    players = {name: describe_strategy(load_once(name)) for name in strategies_to_evaluate(player, agent)}
     menu, workers = BETS if bets is None else bets, cores() if processes is None else processes
     found: dict[str, LowerBound] = {}
     with interrupts(at_once=False) as stopped, ProgressBars() as bar:
@@ -275,7 +275,7 @@ def lbr(
             if found and stopped:
                 break
             task = bar.add_task(strategy if len(players) > 1 else "hands", total=hands, said="")
-            how: dict[str, Any] = {"bets": menu, "load": loaded, "processes": workers, "stop": lambda: bool(stopped)}
+            how: dict[str, Any] = {"bets": menu, "load": load_once, "processes": workers, "stop": lambda: bool(stopped)}
             found[name] = bound(rules, name, hands, seed, tick=partial(_tick, bar, task), **how)
     first_found = found[player]
     if as_json:

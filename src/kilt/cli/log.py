@@ -66,7 +66,7 @@ def log(
     from kilt.errors import PlayError
     from kilt.games.playable import load_holdem
     from kilt.jit import cores
-    from kilt.play.acpc import decoded
+    from kilt.play.acpc import decode_log
 
     if player is None and (name or instead or estimator or opponent or values or partial):
         raise PlayError(
@@ -80,7 +80,7 @@ def log(
         )
     rules = load_holdem(game) if game else None
     with os_errors(f"{file} cannot be read"):
-        text = decoded(file.read_bytes())
+        text = decode_log(file.read_bytes())
     if player is None:
         assert rules
         _result(file, text, rules, phh, as_json=as_json)
@@ -96,7 +96,7 @@ def _result(file: Path, text: str, rules: Holdem, phh: Path | None, *, as_json: 
 
     from kilt.artifact import os_errors
     from kilt.errors import PlayError
-    from kilt.evaluate.stats import estimate, in_pairs
+    from kilt.evaluate.stats import are_duplicate_pairs, estimate_mean
     from kilt.play.acpc import read_log
     from kilt.play.phh import write_phhs
 
@@ -111,8 +111,8 @@ def _result(file: Path, text: str, rules: Holdem, phh: Path | None, *, as_json: 
     if len(names) != 2:
         raise PlayError(f"{file} has {len(names)} players ({', '.join(names)}); a match is between two with two names")
     won = [hand.payoffs[hand.players.index(names[0])] * 1000 / rules.rules.big_blind for hand in found.hands]
-    duplicate = in_pairs(found.hands)
-    rate = estimate(np.mean(np.reshape(won, (-1, 2)), axis=1) if duplicate else won)
+    duplicate = are_duplicate_pairs(found.hands)
+    rate = estimate_mean(np.mean(np.reshape(won, (-1, 2)), axis=1) if duplicate else won)
     if phh:
         if phh.exists():
             raise PlayError(f"{phh} is there already: choose another name")
@@ -142,13 +142,13 @@ def _acpc_log(text: str, game: Holdem) -> tuple[str, list[str] | None]:
 
     A text that already is an ACPC log is returned unchanged, with None in place of the messages.
     """
-    from kilt.play.acpc import log_line
+    from kilt.play.acpc import format_log_line
     from kilt.play.phh import is_phh, read_phhs
 
     if not is_phh(text):
         return text, None
     hands, faults = read_phhs(text, game)
-    return "".join(f"{log_line(hand)}\n" for hand in hands), faults
+    return "".join(f"{format_log_line(hand)}\n" for hand in hands), faults
 
 
 def _judge(
@@ -168,14 +168,14 @@ def _judge(
     from kilt.errors import PlayError
     from kilt.evaluate.estimators import estimator_named
     from kilt.evaluate.log_estimates import LogCase, estimate_by_name
-    from kilt.players.agents import loaded, strategy_of
+    from kilt.players.agents import describe_strategy, load_once
     from kilt.players.reference import player as player_of
 
     played, rules = player_of(player).at(game)
     for spec in filter(None, others.values()):
         player_of(spec).at(rules)  # it must play the same game
     called, judged = name or played.name, others["judged"] or played.name
-    strategy = strategy_of(player_of(others["judged"] or player).agent)
+    strategy = describe_strategy(player_of(others["judged"] or player).agent)
     rows = tuple(estimator_named(each) for each in estimators) or None
     text, unread = _acpc_log(text, rules)
     case = LogCase(
@@ -187,7 +187,7 @@ def _judge(
         others["values"],
         estimators=rows,
         partial=partial,
-        load=loaded,
+        load=load_once,
     )
     with waiting("loading players, and for AIVAT learning or reading values of states …"):
         _ = case.evaluator

@@ -116,19 +116,19 @@ def _error_rate(level: str) -> float:
 
 def _verdict(match: Match, error: float | None) -> dict[str, Any]:
     """Return the result of the sequential test of a match as a dict for JSON output."""
-    from kilt.evaluate.sequential import decide
+    from kilt.evaluate.sequential import apply_sequential_test
 
     if error is None:
         return {}
-    found = decide(match, error)
+    found = apply_sequential_test(match, error)
     return {"winner": found.winner, "error_rate": error, "sequential_margin": found.margin}
 
 
 def _say_verdict(match: Match, error: float) -> None:
     """Print the result of the sequential test of a match in one line."""
-    from kilt.evaluate.sequential import decide
+    from kilt.evaluate.sequential import apply_sequential_test
 
-    found, names = decide(match, error), ", ".join(match.players)
+    found, names = apply_sequential_test(match, error), ", ".join(match.players)
     won = f"{found.winner} wins" if found.winner else "not decided"
     level = f"± {found.margin:.1f} at any look, error rate {error:.3g}"
     say(f"{names}: {won} after {match.hands:,} hands ({level})")
@@ -151,10 +151,10 @@ def first_meets_others(
     `evaluate_matchup`, such as `way`.
     """
     from kilt.evaluate.matchup import evaluate_matchup
-    from kilt.evaluate.sequential import until_decided
+    from kilt.evaluate.sequential import play_until_decided
     from kilt.jit import cores
     from kilt.play.logs import MatchLog
-    from kilt.players.agents import loaded
+    from kilt.players.agents import load_once
 
     rules = _common_game(players, game)
     matches: list[Match] = []
@@ -169,7 +169,7 @@ def first_meets_others(
                     evaluate_matchup,
                     rules,
                     pair,
-                    **{"processes": cores(), "load": loaded, **how},
+                    **{"processes": cores(), "load": load_once, **how},
                     sink=sink.write if log else None,
                     tick=partial(tick, f"{players[0]}, {opponent}", done * hands),
                     stop=lambda: bool(stopped),
@@ -177,7 +177,7 @@ def first_meets_others(
                 if error is None:
                     played = part(hands, seed)
                 else:
-                    played = until_decided(part, hands, seed, error, lambda: bool(stopped)).match
+                    played = play_until_decided(part, hands, seed, error, lambda: bool(stopped)).match
                 matches.append(played)
                 sink.end(played, hands)
     return rules, matches, stopped
@@ -205,10 +205,10 @@ def print_strategies(players: list[str]) -> None:
 
 
 def _strategies(players: list[str]) -> dict[str, str]:
-    """Return which strategy each player plays, by player name: see `kilt.players.agents.strategy_of`."""
-    from kilt.players.agents import loaded, strategy_of
+    """Return which strategy each player plays, by player name: see `kilt.players.agents.describe_strategy`."""
+    from kilt.players.agents import describe_strategy, load_once
 
-    return {agent.name: strategy for agent in map(loaded, players) if (strategy := strategy_of(agent))}
+    return {agent.name: strategy for agent in map(load_once, players) if (strategy := describe_strategy(agent))}
 
 
 def _say_how(match: Match) -> None:
@@ -238,13 +238,13 @@ def _print_crosstable(
 ) -> None:
     """Play a match between each pair of players, and print the win rates of rows against columns."""
     from kilt.evaluate.crosstable import crosstable
-    from kilt.players.agents import loaded
+    from kilt.players.agents import load_once
 
     rules = _common_game(players, game)
     pairs = len(players) * (len(players) - 1) // 2
     with interrupts(at_once=False) as stopped, _progress(hands * pairs) as tick:
         how |= {"tick": partial(tick, f"{pairs} matches", 0), "stop": lambda: bool(stopped)}
-        table = crosstable(rules, players, hands, seed, load=loaded, **how)
+        table = crosstable(rules, players, hands, seed, load=load_once, **how)
     everyone = range(len(players))
     rates = [[table.rate(row, column) for column in everyone] for row in everyone]
     means = [table.mean(player) for player in everyone]
@@ -275,11 +275,11 @@ def _common_game(players: list[str], name: str | None) -> Holdem:
     from kilt.errors import PlayError
     from kilt.games.playable import load_holdem
     from kilt.play.agent import RememberingAgent
-    from kilt.players.agents import game_for, loaded, own_game
+    from kilt.players.agents import game_for, load_once, own_game
 
     if len(players) < 2:
         raise PlayError(f"one player is given, {players[0]}; a match has two: add another one")
-    agents = [loaded(spec) for spec in players]
+    agents = [load_once(spec) for spec in players]
     for agent in agents:
         if isinstance(agent, RememberingAgent):
             say(f"{agent.name} remembers earlier hands: its matches are played in order, by one process")

@@ -31,11 +31,11 @@ def sanity(
     exit code is 1 if either fails a check. For a player without a card abstraction, the checks are about aces, the nuts
     and the actions of each round, on one board for every 200 deals.
     """
-    from kilt.players.reports import reports_of
+    from kilt.players.reports import sanity_reports
     from kilt.strategy.naming import AS_PLAYED
 
     with waiting("checking …"):
-        found = reports_of(who, deals, seed, game)
+        found = sanity_reports(who, deals, seed, game)
     if as_json:
         each = {"as_played" if report.strategy.startswith(AS_PLAYED) else "average": report.data() for report in found}
         print_json(found[0].data() | each)

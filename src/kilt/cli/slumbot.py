@@ -48,7 +48,7 @@ def slumbot(
     from kilt.play.match import AIVAT, PLAYED
     from kilt.play.slumbot import GAME, ClientConfig, SlumbotClient
     from kilt.play.slumbot_match import SlumbotLog, continue_match, name_in_logs
-    from kilt.players.agents import strategy_of
+    from kilt.players.agents import describe_strategy
     from kilt.players.reference import player as player_of
     from kilt.records import replaced
 
@@ -91,7 +91,7 @@ def slumbot(
     if kept.hands:
         with waiting("estimating, and for AIVAT learning or reading values of states …"):
             rates = slumbot_rates(kept.hands, game, agent, name, aivat=way != PLAYED)
-        _print(rates, kept, strategy_of(agent), as_json=as_json)
+        _print(rates, kept, describe_strategy(agent), as_json=as_json)
     if failure:
         raise PlayError(f"{failure}; {file} has {len(kept.hands):,} of {hands:,} hands") from None
     if stopped:

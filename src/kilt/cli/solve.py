@@ -307,11 +307,11 @@ def result_of(step: Step, run: Run) -> dict[str, Any]:
     If the strategy as played differs, its exploitability is included.
     """
     from kilt.evaluate.evaluator import UNIT
-    from kilt.players.profile import as_played
+    from kilt.players.profile import measure_as_played
     from kilt.strategy.naming import solved_name
 
     said = {what: getattr(run.identity, what) for what in ("game", "algorithm", "seed", "form")}
-    played = as_played(run)
+    played = measure_as_played(run)
     return (
         said
         | step._asdict()
@@ -332,14 +332,14 @@ def print_result(step: Step, run: Run, *, as_json: bool) -> None:
     from math import isnan
 
     from kilt.evaluate.evaluator import UNIT
-    from kilt.players.profile import as_played
+    from kilt.players.profile import measure_as_played
     from kilt.strategy.naming import played_rule, solved_name
 
     identity, problem, folder = run.identity, run.problem, run.folder
     if as_json:
         print_json(result_of(step, run))
         return
-    played = as_played(run)
+    played = measure_as_played(run)
     if run.evaluator.exact:
         rows = [
             *exploitability_rows(step.exploitability, problem),

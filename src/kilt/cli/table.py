@@ -66,7 +66,7 @@ def play(
 
     from kilt.errors import PlayError
     from kilt.games.playable import load_holdem
-    from kilt.play.acpc import Score, log_entry, read_names
+    from kilt.play.acpc import Score, format_log_entry, read_names
     from kilt.play.logs import NewLog
     from kilt.play.person import Adviser, Session, duplicate_deals
     from kilt.players.reference import player
@@ -95,7 +95,7 @@ def play(
                 if lines:
                     if not lines.begun:
                         lines.write(f"# {name} against {opponent.name}, {rules.name}, seed {seed}\n")
-                    lines.write(log_entry(hand))
+                    lines.write(format_log_entry(hand))
                     lines.flush()
         except (EOFError, KeyboardInterrupt):
             screen.leave()
@@ -130,12 +130,12 @@ class _TableScreen:
 
     def welcome(self, session: Session, seed: int) -> None:
         """Print the game, the players and the blinds."""
-        from kilt.players.agents import strategy_of
+        from kilt.players.agents import describe_strategy
 
         rules = session.game.rules
         low, high = sorted(rules.blinds)
         blinds = f"antes of {low:,}" if low == high else f"blinds {low:,} and {high:,}"
-        which = f" ({strategy})" if (strategy := strategy_of(session.agent)) else ""
+        which = f" ({strategy})" if (strategy := describe_strategy(session.agent)) else ""
         title = f" · you against {self.opponent}{which} · {blinds} · seed {seed}"
         self.line((session.game.name, "bold"), title, indent=0)
         self.line(("h explains what you can type, q leaves", "dim"), indent=0)
@@ -236,7 +236,7 @@ class _TableScreen:
 
     def result(self, session: Session) -> None:
         """Print the result of the session."""
-        from kilt.evaluate.stats import estimate
+        from kilt.evaluate.stats import estimate_mean
 
         blind, won = session.game.rules.big_blind, session.won
         self.line()
@@ -246,10 +246,10 @@ class _TableScreen:
             return
         self.line(f"hands     {len(won):,}")
         self.line("won       ", (self._money(session.total), f"bold {_colour(session.total)}"))
-        rate = estimate([chips * 1000 / blind for chips in won])
+        rate = estimate_mean([chips * 1000 / blind for chips in won])
         margin, tail = (f" ± {rate.margin:,.0f}", ", 95% interval") if isfinite(rate.margin) else ("", "")
         self.line(f"per hand  {rate.mean:+,.0f}{margin} thousandths of a big blind (mbb/h){tail}")
-        for what, number in ("best", session.best), ("worst", session.worst):
+        for what, number in ("best", session.best_hand), ("worst", session.worst_hand):
             self.line(f"{what:<8}  {won[number]:+,} chips in hand {number + 1}")
         if len(won) < MANY or rate.margin > NARROW:
             need = len(won) * (rate.margin / NARROW) ** 2
@@ -258,7 +258,7 @@ class _TableScreen:
 
     def judge(self, session: Session) -> None:
         """Print the person's raw winnings, and luck-adjusted estimates of them."""
-        from kilt.evaluate.deserved import deserved
+        from kilt.evaluate.deserved import deserved_winnings
         from kilt.evaluate.portfolio import Portfolio
         from kilt.play.agent import PolicyAgent, has_policy
 
@@ -270,7 +270,7 @@ class _TableScreen:
             self.line(f"the strategy of {self.opponent} is unknown, so there is no luck-adjusted result")
             return
         with waiting("learning what states are worth, and judging …"):
-            found = deserved(session.game, session.hands, judged, session.duplicate)
+            found = deserved_winnings(session.game, session.hands, judged, session.duplicate)
         for what, row in zip(("won", *["deserved"] * len(found.rows)), found.rows, strict=False):
             margin = f" ± {row.won.margin:,.0f}" if isfinite(row.won.margin) else ""
             self.line(f"{what:<8}  {row.won.mean:+,.0f}{margin} mbb/h", (f", {row.estimator.name}", "dim"))

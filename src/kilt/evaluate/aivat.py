@@ -21,14 +21,14 @@ from kilt.arrays import ByteArray, FloatArray, IntArray, SingleArray
 from kilt.cards.boards import hand_permutations
 from kilt.cards.deck import subsets
 from kilt.cards.edges import edges
-from kilt.cards.equity import completions, hand_list
+from kilt.cards.equity import complete_boards, hand_list
 from kilt.errors import ArtifactError
-from kilt.evaluate.aivat_kernels import LearningScratch, LearningTree, add_values, learn
+from kilt.evaluate.aivat_kernels import LearningScratch, LearningTree, add_values, learn_values
 from kilt.evaluate.self_play import Deals, buckets_and_results, draw_deals
 from kilt.evaluate.values import HandValues
 from kilt.games.game import CHANCE, REVEAL, TERMINAL
 from kilt.games.holdem import Betting, Holdem
-from kilt.play.batch import bytes_of
+from kilt.play.batch import weights_as_bytes
 from kilt.strategy.blueprint import Blueprint
 from kilt.tree.betting import call_indices, label_of
 
@@ -77,7 +77,7 @@ class EnumeratedValues:
         """
         rules, after = self.game.rules, position.after(REVEAL)
         if after.actor == TERMINAL:
-            return showdown(self.game, position, board, opponent)
+            return showdown_payoffs(self.game, position, board, opponent)
         holes, count = self.game.deck.holes(rules.hole_cards), rules.board_cards[after.round]
         rest = np.setdiff1d(np.arange(self.game.deck.size), [*board, *opponent])
         total = np.zeros(len(holes))
@@ -86,14 +86,14 @@ class EnumeratedValues:
             total += free * self.function(after, (*board, *cards), seat, opponent)
         return total / comb(len(rest) - rules.hole_cards, count)
 
-    def start(self, seat: int) -> float:
+    def value_at_start(self, seat: int) -> float:
         """Return a player's mean value at the start of a hand, over all deals of private cards."""
         deals, begin = self.game.deals(), self.game.start()
         holes = [tuple(hand) for hand in self.game.deck.holes(self.game.rules.hole_cards).tolist()]
         return float(sum(deals[:, o] @ self.function(begin, (), seat, hand) for o, hand in enumerate(holes)))
 
 
-def showdown(game: Holdem, position: Betting, board: tuple[int, ...], opponent: tuple[int, ...]) -> FloatArray:
+def showdown_payoffs(game: Holdem, position: Betting, board: tuple[int, ...], opponent: tuple[int, ...]) -> FloatArray:
     """Return each hand's mean payoff at showdown, in chips, over all cards that may still be dealt.
 
     No player can bet any more.
@@ -193,7 +193,7 @@ class BlueprintValues:
         """
         rules, deck, after = self.game.rules, self.game.deck, self.game.positions.after(position, REVEAL)
         if after.actor == TERMINAL:
-            return showdown(self.game, position, board, opponent)
+            return showdown_payoffs(self.game, position, board, opponent)
         other, r = deck.hole_index(opponent), after.round
         if not board:
             node = self.node.get(after.history)
@@ -207,15 +207,15 @@ class BlueprintValues:
         boards = np.empty((len(more), len(board) + more.shape[1]), dtype=np.int64)
         boards[:, : len(board)], boards[:, len(board) :] = board, more
         mine, yours = self.blueprint.cards.each[seat], self.blueprint.cards.each[1 - seat]
-        buckets = mine.rounds[r].rows(boards)
-        theirs = (buckets if mine is yours else yours.rounds[r].rows(boards))[:, other]
+        buckets = mine.rounds[r].look_up_boards(boards)
+        theirs = (buckets if mine is yours else yours.rounds[r].look_up_boards(boards))[:, other]
         total = np.zeros(buckets.shape[1])
         with_card, group = hand_list(deck, rules.hole_cards).with_card, self.group[r]
         worth = np.ascontiguousarray(self._table(after, seat)[group[seat]].T)
         add_values(buckets, group[1 - seat][theirs], worth, more, with_card, total)
         return total / comb(len(rest) - rules.hole_cards, more.shape[1])
 
-    def start(self, seat: int) -> float:
+    def value_at_start(self, seat: int) -> float:
         """Return a player's mean value at the start of a hand, over all deals of private cards."""
         return self._start if seat == 0 else -self._start
 
@@ -248,7 +248,7 @@ class BlueprintValues:
         )
         edge = sign / np.maximum(met, 1)
         stakes = np.array([position.stake for position in positions], dtype=np.float64)
-        shares, width = bytes_of(blueprint)
+        shares, width = weights_as_bytes(blueprint)
         tree = LearningTree(
             np.array(nodes.actor),
             np.array(nodes.round),
@@ -264,7 +264,7 @@ class BlueprintValues:
         total, mass = np.zeros((len(positions), groups**2)), np.zeros((len(positions), groups**2))
         node, begin, end = np.empty((3, len(positions)), dtype=np.int64)
         walk = LearningScratch(node, begin, end, *np.empty((3, len(positions))))
-        learn(tree, deals.bucket, deals.outcome, pair, UNLIKELY, walk, total, mass)
+        learn_values(tree, deals.bucket, deals.outcome, pair, UNLIKELY, walk, total, mass)
         prior = stakes[:, None] * edge[nodes.round]
         table = (total + PRIOR * prior) / (mass + PRIOR)
         return edge.reshape(rounds, groups, groups), table.reshape(-1, groups, groups).astype(np.float32)
@@ -294,13 +294,13 @@ class BlueprintValues:
         rules, deck, holes = self.game.rules, self.game.deck, self.game.deck.holes(self.game.rules.hole_cards)
         if rules.rounds == 1:
             return np.zeros((0, 0, 0), dtype=np.float32)
-        ways = completions((), deck, board_size=rules.board_size(1), hole_cards=rules.hole_cards)
+        ways = complete_boards((), deck, board_size=rules.board_size(1), hole_cards=rules.hole_cards)
         total = np.zeros((len(tables), len(holes), len(holes)), dtype=np.float32)
         one = np.eye(self.groups, dtype=np.float32)
         for start in range(0, len(ways.boards), BOARDS):
             boards, weight = (x[start : start + BOARDS] for x in (ways.boards, ways.weights))
             first, second = (
-                self.group[1][seat][cards.rounds[1].rows(boards)].T
+                self.group[1][seat][cards.rounds[1].look_up_boards(boards)].T
                 for seat, cards in enumerate(self.blueprint.cards.each)
             )
             free = ~(holes[:, :, None, None] == boards).any(axis=(1, 3))  # [hand, board]
@@ -321,7 +321,7 @@ def _kept_at(blueprint: Blueprint, groups: int = GROUPS, deals: int = DEALS, see
     return machine.cache_folder() / f"states-{name}"
 
 
-def is_learnt(blueprint: Blueprint) -> bool:
+def has_learnt_values(blueprint: Blueprint) -> bool:
     """Return whether the state values of a blueprint have already been learnt and are in the cache."""
     return artifact.exists(_kept_at(blueprint))
 

@@ -10,11 +10,11 @@ import numpy.typing as npt
 from kilt.arrays import ByteArray, FloatArray, IntArray, SingleArray
 from kilt.games.game import CHANCE, TERMINAL
 from kilt.jit import kernel
-from kilt.play.batch_kernels import weight_of
+from kilt.play.batch_kernels import read_weight
 
 
 class LearningTree(NamedTuple):
-    """A blueprint's betting tree and strategy as arrays, from which the function `learn` computes state values."""
+    """A blueprint's betting tree and strategy as arrays, from which `learn_values` computes state values."""
 
     actor: ByteArray  # [node]
     round: ByteArray  # [node]
@@ -29,7 +29,7 @@ class LearningTree(NamedTuple):
 
 
 class LearningScratch(NamedTuple):
-    """Scratch arrays of the function `learn`, with an entry for each node of the betting tree."""
+    """Scratch arrays of the function `learn_values`, with an entry for each node of the betting tree."""
 
     node: IntArray
     begin: IntArray  # index of the first child that is reached
@@ -71,7 +71,7 @@ def add_values(
 
 
 @kernel
-def learn(
+def learn_values(
     tree: LearningTree,
     bucket: IntArray,
     outcome: IntArray,
@@ -109,11 +109,11 @@ def learn(
                 slot = np.uint64(tree.first[node] + seen * count)
                 whole = 0.0
                 for action in range(count):
-                    whole += weight_of(tree.shares, tree.width, slot + np.uint64(action))
+                    whole += read_weight(tree.shares, tree.width, slot + np.uint64(action))
                 for action in range(count):
                     share = 1.0 if action == tree.call[node] else 0.0  # information sets without a strategy call
                     if whole > 0:
-                        share = weight_of(tree.shares, tree.width, slot + np.uint64(action)) / whole
+                        share = read_weight(tree.shares, tree.width, slot + np.uint64(action)) / whole
                     if share > 0:
                         walk.node[free], walk.share[free] = child + action, share
                         walk.reach[free] = reach * share

@@ -21,7 +21,7 @@ import numpy as np
 from kilt.engines import Engine
 from kilt.errors import PlayError
 from kilt.evaluate.matchup import evaluate_matchup
-from kilt.evaluate.stats import Estimate, estimate, win_rate
+from kilt.evaluate.stats import Estimate, estimate_mean, win_rate
 from kilt.games.holdem import Holdem
 from kilt.play.agent import Agent
 from kilt.play.match import PLAYED, Load, Match
@@ -62,7 +62,7 @@ class Crosstable:
             return None
         units = min(len(match.results) for _, match in met)
         results = np.mean([sign * match.results[:units] for sign, match in met], axis=0)
-        return estimate(results * (1000 / met[0][1].big_blind))
+        return estimate_mean(results * (1000 / met[0][1].big_blind))
 
 
 def crosstable(

@@ -32,7 +32,7 @@ from kilt.cancellation import raise_if_cancelled
 from kilt.cards.deck import subsets
 from kilt.cards.edges import pair_edges
 from kilt.cards.equity import hand_strength, rank_hands
-from kilt.cards.equity_kernels import Ranking, showdown
+from kilt.cards.equity_kernels import Ranking, showdown_values
 from kilt.errors import PlayError
 from kilt.evaluate.stats import WIDTH
 from kilt.games.game import CHANCE, REVEAL, TERMINAL
@@ -97,7 +97,7 @@ class ReviewedDecision(NamedTuple):
     options: tuple[OptionValue, ...]  # those of the strategy, and `taken`
 
 
-def ranges(agent: PolicyAgent, game: Holdem, position: Betting, board: tuple[int, ...]) -> FloatArray:
+def hand_ranges(agent: PolicyAgent, game: Holdem, position: Betting, board: tuple[int, ...]) -> FloatArray:
     """Return, for each private hand of both players, the probability of the player's actions so far.
 
     Both players follow the agent.
@@ -106,7 +106,7 @@ def ranges(agent: PolicyAgent, game: Holdem, position: Betting, board: tuple[int
     """
     holes = game.deck.holes(game.rules.hole_cards)
     reach: FloatArray = np.ones((2, len(holes))) * ~np.isin(holes, board).any(axis=1)
-    for before, action in game.positions.moves(position):
+    for before, action in game.positions.moves_to(position):
         if before.actor >= 0:
             reach[before.actor] *= agent.policy(before, board[: game.rules.board_size(before.round)]).probability(
                 action
@@ -166,12 +166,12 @@ def decision_values(
         raise PlayError("no player acts at this position: choose a decision")
     policy, me = agent.policy(position, board), position.actor
     actions = tuple(dict.fromkeys([*policy.actions, *also]))
-    theirs = ranges(agent, game, position, board)[1 - me]
+    theirs = hand_ranges(agent, game, position, board)[1 - me]
     walk = _Walk(agent, game, me, _boards(game, position, board), hands)
-    reach, met = theirs * walk.free, walk.met(theirs * walk.free)
-    worth = np.stack([walk.worth(game.positions.after(position, action), reach) for action in actions])
+    reach, met = theirs * walk.possible_hands, walk.compatible_weight(theirs * walk.possible_hands)
+    worth = np.stack([walk.position_value(game.positions.after(position, action), reach) for action in actions])
     if not is_exact(game, position):
-        worth = _less_luck(worth, met, walk.shown_down(reach), _mean_edges(game, board, theirs))
+        worth = _less_luck(worth, met, walk.showdown_value(reach), _mean_edges(game, board, theirs))
     values, margins = _means(worth, met)
     best = np.take_along_axis(worth, np.nan_to_num(values, nan=-np.inf).argmax(axis=0)[None, None], axis=0)
     losses, loss_margins = _means(best - worth, met)
@@ -193,13 +193,16 @@ def state_value(
     reach = np.zeros(comb(game.deck.size, game.rules.hole_cards))
     reach[game.deck.hole_index(opponent)] = 1.0
     walk = _Walk(agent, game, seat, _boards(game, position, board))
-    means, _ = _means(walk.worth(position, reach * walk.free)[None], walk.met(reach * walk.free))
+    means, _ = _means(
+        walk.position_value(position, reach * walk.possible_hands)[None],
+        walk.compatible_weight(reach * walk.possible_hands),
+    )
     return np.asarray(np.nan_to_num(means[0]))
 
 
-def decisions_of(game: Holdem, hand: Hand, seat: int) -> list[tuple[Betting, str]]:
+def player_decisions(game: Holdem, hand: Hand, seat: int) -> list[tuple[Betting, str]]:
     """Return the decisions of one player in a hand, each with the action that the player took."""
-    return [(position, taken) for position, taken in game.positions.moves(hand.position) if position.actor == seat]
+    return [(position, taken) for position, taken in game.positions.moves_to(hand.position) if position.actor == seat]
 
 
 def review_decision(
@@ -296,22 +299,22 @@ class _Walk:
         return self.game.deck.holes(self.game.rules.hole_cards).astype(np.int64)
 
     @cached_property
-    def free(self) -> BoolArray:
+    def possible_hands(self) -> BoolArray:
         """Whether each hand is possible on each board, because they share no card; shape (boards, hands)."""
         return np.array([~np.isin(self.holes, board).any(axis=1) for board in self.boards])
 
-    def worth(self, position: Betting, reach: FloatArray) -> FloatArray:
+    def position_value(self, position: Betting, reach: FloatArray) -> FloatArray:
         """Return the chips that each hand of a player wins after a position, summed over the opponent's hands.
 
         The player is `me`, and `reach` has the weights of the opponent's hands. The shape is (boards, hands).
         """
         positions, mine = self.game.positions, position.actor == self.me
         if position.actor == CHANCE:
-            return self.worth(positions.after(position, REVEAL), reach)
+            return self.position_value(positions.after(position, REVEAL), reach)
         if position.folded is not None:
-            return (-1 if position.folded == self.me else 1) * position.stake * self.met(reach)
+            return (-1 if position.folded == self.me else 1) * position.stake * self.compatible_weight(reach)
         if position.actor == TERMINAL:
-            return position.stake * self.shown_down(reach)
+            return position.stake * self.showdown_value(reach)
         raise_if_cancelled()
         self.decisions += 1
         if self.decisions > MOST_DECISIONS:
@@ -319,12 +322,12 @@ class _Walk:
         total: FloatArray = np.zeros(reach.shape)
         for action, share in self._shares(position):
             if mine and (share if self.hands is None else share[:, self.hands]).any():
-                total += share * self.worth(positions.after(position, action), reach)
+                total += share * self.position_value(positions.after(position, action), reach)
             elif not mine and (kept := share * reach).any():
-                total += self.worth(positions.after(position, action), kept)
+                total += self.position_value(positions.after(position, action), kept)
         return total
 
-    def met(self, reach: FloatArray) -> FloatArray:
+    def compatible_weight(self, reach: FloatArray) -> FloatArray:
         """Return, for each hand, the total weight of the opponent's hands that share no card with it.
 
         `reach` and the result have the shape (boards, hands).
@@ -332,9 +335,9 @@ class _Walk:
         by_card = reach @ self._holds
         left = reach.sum(axis=1, keepdims=True) - by_card[:, self.holes].sum(axis=2)
         left += (self.holes.shape[1] - 1) * reach
-        return np.where(self.free & (left > 1e-12 * reach.sum(axis=1, keepdims=True)), left, 0.0)
+        return np.where(self.possible_hands & (left > 1e-12 * reach.sum(axis=1, keepdims=True)), left, 0.0)
 
-    def shown_down(self, reach: FloatArray) -> FloatArray:
+    def showdown_value(self, reach: FloatArray) -> FloatArray:
         """Return each hand's showdown value: the weight of hands that it beats minus that of hands that beat it.
 
         `reach` and the result have the shape (boards, hands).
@@ -344,7 +347,7 @@ class _Walk:
             if number not in self._rankings:
                 self._rankings[number] = rank_hands(board, self.game.deck, self.game.rules.hole_cards)
             ranking = self._rankings[number]
-            showdown(ranking, len(ranking.ends), np.ascontiguousarray(reach[number]), won[number])
+            showdown_values(ranking, len(ranking.ends), np.ascontiguousarray(reach[number]), won[number])
         return won
 
     def _shares(self, position: Betting) -> list[tuple[str, FloatArray]]:

@@ -15,7 +15,7 @@ range consists of the hands that its own strategy plays along the line. Boards a
 
 >>> from kilt.games import load_game
 >>> from kilt.play.agent import BASELINES
->>> rows = defence(load_game("holdem.nolimit.2p.50bb"), BASELINES["always-fold"], boards=2)
+>>> rows = measure_defence(load_game("holdem.nolimit.2p.50bb"), BASELINES["always-fold"], boards=2)
 >>> [(row.bet, round(row.folds, 2), round(row.break_even, 2), round(row.profit, 2)) for row in rows][-1]
 ('2x', 1.0, 0.67, 1.0)
 """
@@ -84,7 +84,7 @@ class FacedBet(NamedTuple):
     after: Betting  # the agent's
 
 
-def defence(game: Holdem, agent: PolicyAgent, boards: int = BOARDS, seed: int = 0) -> list[Defence]:
+def measure_defence(game: Holdem, agent: PolicyAgent, boards: int = BOARDS, seed: int = 0) -> list[Defence]:
     """Measure how often an agent folds to bets of several sizes, after common betting sequences.
 
     Parameters
@@ -110,7 +110,7 @@ def defence(game: Holdem, agent: PolicyAgent, boards: int = BOARDS, seed: int = 
         tuple(random.choice(game.deck.size, sum(rules.board_cards), replace=False).tolist()) for _ in range(boards)
     ]
     rows = []
-    for _, spots in groupby(lines(game), key=lambda spot: (spot.line, spot.before)):
+    for _, spots in groupby(betting_sequences(game), key=lambda spot: (spot.line, spot.before)):
         each = [*spots]
         known = rules.board_size(each[0].before.round)
         seen = [*dict.fromkeys(board[:known] for board in drawn)]
@@ -177,17 +177,17 @@ def _range(game: Holdem, agent: PolicyAgent, at: Betting, seat: int, board: tupl
     It is 0 if a card of the hand is on the board.
     """
     weight = np.asarray(~np.isin(game.holes, board).any(axis=1), dtype=np.float64)
-    for before, action in game.positions.moves(at):
+    for before, action in game.positions.moves_to(at):
         if before.actor == seat:
             policy = agent.policy(before, board[: at.rules.board_size(before.round)])
             np.multiply(weight, policy.probability(action), out=weight)
     return weight
 
 
-def lines(game: Holdem) -> Iterator[FacedBet]:
+def betting_sequences(game: Holdem) -> Iterator[FacedBet]:
     """Yield common betting sequences that end with a bet, once for each size of the bet."""
     start, names, last = game.start(), game.rules.round_names, game.rules.rounds - 1
-    opened = raised_by(start, OPEN)
+    opened = position_after_raise(start, OPEN)
     yield from _bets(f"{names[0]}, first raise", FIRST, start, OPENS)
     if opened is None or last == 0:
         return
@@ -203,7 +203,7 @@ def lines(game: Holdem) -> Iterator[FacedBet]:
         while bet is not None and down is not bet:
             line = f"{names[bet.round]}, raised, agent checks" + (f" after calling {barrels}" if barrels else "")
             yield from _bets(line, BARRELS, bet.after(CALL), SIZES)
-            made, barrels = raised_by(bet.after(CALL), BARREL), barrels + 1
+            made, barrels = position_after_raise(bet.after(CALL), BARREL), barrels + 1
             bet = _next_round(made.after(CALL)) if made is not None else None
 
 
@@ -211,13 +211,13 @@ def _bets(line: str, kind: str, before: Betting, sizes: dict[str, float]) -> Ite
     """Yield a bet of each size at a decision; sizes with the same number of chips give one bet."""
     found = set()
     for name, size in sizes.items():
-        after = raised_by(before, size)
+        after = position_after_raise(before, size)
         if after is not None and max(after.spent) not in found:
             found.add(max(after.spent))
             yield FacedBet(line, kind, name, size, before, after)
 
 
-def raised_by(position: Betting, size: float) -> Betting | None:
+def position_after_raise(position: Betting, size: float) -> Betting | None:
     """Return the position after a raise by a multiple of the pot; None if the raise is all-in or not legal.
 
     A raise below the minimum becomes the minimum raise.

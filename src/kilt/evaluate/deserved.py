@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
 
 from kilt.cancellation import raise_if_cancelled
-from kilt.evaluate.aivat import BlueprintValues, EnumeratedValues, is_learnt
+from kilt.evaluate.aivat import BlueprintValues, EnumeratedValues, has_learnt_values
 from kilt.evaluate.decisions import is_exact, state_value
 from kilt.evaluate.estimators import estimator_named
 from kilt.evaluate.log_estimates import HandEstimates, LogEstimates, LogEvaluator
@@ -24,7 +24,7 @@ PERSON, AGENT = "person", "agent"  # names of the players in this module, whatev
 MOST_NODES = 100_000  # maximum size of a betting tree for which state values are learnt
 
 
-def states_of(agent: Tabulated, game: Holdem, *, learn: bool = True) -> StateValues | None:
+def state_values_for(agent: Tabulated, game: Holdem, *, learn: bool = True) -> StateValues | None:
     """Return the state values that AIVAT needs to evaluate hands against an agent, or None if there are none.
 
     Parameters
@@ -48,7 +48,7 @@ def states_of(agent: Tabulated, game: Holdem, *, learn: bool = True) -> StateVal
         return EnumeratedValues(game, lru_cache(maxsize=1 << 14)(partial(state_value, agent, game)))
     if not isinstance(agent, BlueprintAgent) or not can_learn(agent):
         return None
-    return BlueprintValues(agent.blueprint) if learn or is_learnt(agent.blueprint) else None
+    return BlueprintValues(agent.blueprint) if learn or has_learnt_values(agent.blueprint) else None
 
 
 def can_learn(agent: PolicyAgent) -> bool:
@@ -92,7 +92,7 @@ class DeservedScore:
         )
 
 
-def deserved(game: Holdem, hands: Sequence[Hand], agent: Tabulated, deals: Sequence[int] = ()) -> LogEstimates:
+def deserved_winnings(game: Holdem, hands: Sequence[Hand], agent: Tabulated, deals: Sequence[int] = ()) -> LogEstimates:
     """Estimate what a person deserved to win against an agent, and return it with the person's actual winnings.
 
     Parameters
@@ -102,7 +102,7 @@ def deserved(game: Holdem, hands: Sequence[Hand], agent: Tabulated, deals: Seque
     hands : sequence of Hand
         In the order of their numbers; the person sits in seat 0 in even ones.
     agent : PolicyAgent or Portfolio
-        The person's opponent. If `states_of` has values for it, AIVAT is among the estimators.
+        The person's opponent. If `state_values_for` has values for it, AIVAT is among the estimators.
     deals : sequence of int
         The deal of each hand in a duplicate match. By default, all deals are different.
 
@@ -112,4 +112,4 @@ def deserved(game: Holdem, hands: Sequence[Hand], agent: Tabulated, deals: Seque
         Win rates of the person in mbb/h, raw winnings first. The two hands of a deal are one observation if every deal
         was played twice.
     """
-    return DeservedScore(game, agent, states_of(agent, game)).estimates(hands, deals)
+    return DeservedScore(game, agent, state_values_for(agent, game)).estimates(hands, deals)

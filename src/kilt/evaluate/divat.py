@@ -28,7 +28,7 @@ import numpy as np
 
 from kilt.arrays import BoolArray, FloatArray, IntArray
 from kilt.cards.edges import pair_edges
-from kilt.cards.equity import board_rows, hand_list
+from kilt.cards.equity import hand_list, strengths_on_boards
 from kilt.games.gamedef import GameDef
 
 MOST_RAISES = 4  # of a round, unless the rules allow fewer: the best 3% of hands make the fourth
@@ -96,7 +96,7 @@ def board_ranks(rules: GameDef, boards: IntArray) -> FloatArray:
     size = rules.board_size(rules.rounds - 1)
     if not boards.shape[1] and size > 0:
         return np.broadcast_to(_first_ranks(rules), (len(boards), len(_first_ranks(rules))))
-    rows = board_rows(boards, rules.deck, rules.hole_cards)
+    rows = strengths_on_boards(boards, rules.deck, rules.hole_cards)
     return rows / (2 * comb(rules.deck.size - boards.shape[1] - rules.hole_cards, rules.hole_cards))
 
 

@@ -155,7 +155,7 @@ def follow_line(
     outcomes: list[Outcome] = []
     missing = {rule: np.zeros(len(seen)) for rule in RULES}
     steps: list[LineStep] = []
-    for before, action in seen.moves():
+    for before, action in seen.shared_actions():
         if before.actor != seen.seat:
             steps.append(LineStep(before, action, reach[-1], reach[0], None))
             continue
@@ -203,7 +203,7 @@ def _add_missing(
             if ends and action in ENDINGS[endings]:
                 continue  # the weight of such an ending does not depend on the strategy that played here
             if never[cards].any():
-                lost = seen.weight(mine, reach[0], position.round, all_cards=cards)
+                lost = seen.importance_weights(mine, reach[0], position.round, all_cards=cards)
                 missing[cards, endings] += np.where(never[cards], lost, 0.0)
 
 
@@ -247,12 +247,12 @@ def hand_values(
         for number in _chosen(line, row, opponent_seen=seen.opponents is not None):
             (end, _, evaluated, played), cards = line.outcomes[number], row.all_cards
             if (number, cards, "") not in known:
-                known[number, cards, ""] = seen.weight(evaluated, played, end.round, all_cards=cards)
+                known[number, cards, ""] = seen.importance_weights(evaluated, played, end.round, all_cards=cards)
             if (number, cards, value) not in known:
                 if value == MONEY and end.folded is not None:
                     worth = folded_winnings(seen, end) * known[number, cards, ""]
                 elif cards:
-                    weights = seen.weights(evaluated, played, end.round, all_cards=True)
+                    weights = seen.importance_weights_by_hand(evaluated, played, end.round, all_cards=True)
                     worth = np.vecdot(weights, VALUES[value](seen, end, True))
                 else:
                     worth = VALUES[value](seen, end, False) * known[number, cards, ""]
@@ -262,11 +262,11 @@ def hand_values(
         if row.value == AIVAT and seen.opponents is not None:
             if states is None:
                 raise PlayError("AIVAT needs state values: give a blueprint to learn them from")
-            found[0, place] += correction(seen, line, states, opponent, all_cards=row.all_cards)
+            found[0, place] += aivat_correction(seen, line, states, opponent, all_cards=row.all_cards)
     return found
 
 
-def correction(
+def aivat_correction(
     seen: LoggedHands, line: Line, states: StateValues, opponent: PolicyAgent | None = None, *, all_cards: bool = True
 ) -> FloatArray:
     """Return AIVAT's correction of each hand's raw winnings, in chips; the mean correction is 0 [Burch18].
@@ -277,8 +277,10 @@ def correction(
     that was held.
     """
     path: list[LineStep | Outcome] = [*line.steps, line.outcomes[0]]
-    weights = [seen.weights(at.evaluated, at.played, at.position.round, all_cards=all_cards) for at in path]
-    total = np.full(len(seen), states.start(seen.seat))
+    weights = [
+        seen.importance_weights_by_hand(at.evaluated, at.played, at.position.round, all_cards=all_cards) for at in path
+    ]
+    total = np.full(len(seen), states.value_at_start(seen.seat))
     for number in range(len(seen)):
         total[number] += _row_correction(seen, number, line, [weight[number] for weight in weights], states, opponent)
     return total

@@ -82,17 +82,17 @@ class Evaluator(ABC, Generic[P]):
         """Return what a best response to a strategy wins in each seat, in chips per game."""
 
     @abstractmethod
-    def responses(self, strategy: Array) -> Array:
+    def best_responses(self, strategy: Array) -> Array:
         """Return a table with the best response to a strategy in each seat."""
 
-    def walks(self, strategy: Array) -> Walks:
+    def tree_passes(self, strategy: Array) -> Walks:
         """Return an object that evaluates a strategy by passes over the game tree, which several workers can share.
 
         Raises RunError if the game has no parts.
         """
         raise RunError(f"{self.problem.name} is one small tree without parts for workers to walk: remove the engine")
 
-    def others(self, strategy: Array) -> dict[str, float]:
+    def opponent_win_rates(self, strategy: Array) -> dict[str, float]:
         """Return win rates against simple opponents in mbb per hand, if exploitability cannot be measured.
 
         Otherwise the result is empty.
@@ -119,7 +119,9 @@ class Evaluator(ABC, Generic[P]):
         average = solver.average()
         value, exploitability = self.evaluate(average)
         current = self.exploitability(solver.current()) if self.exact else nan
-        return Figures(exploitability, current, value, self.others(average), self.abstract_exploitability(average))
+        return Figures(
+            exploitability, current, value, self.opponent_win_rates(average), self.abstract_exploitability(average)
+        )
 
     def require_measurable(self, target: float | None) -> None:
         """Raise RunError if exploitability cannot be measured as precisely as a target requires."""
@@ -151,7 +153,7 @@ class FlatEvaluator(Evaluator[FlatProblem]):
         """Return what a best response to a strategy wins in each seat, in chips per game."""
         return best_response.response_values(self.problem.tree, strategy)
 
-    def responses(self, strategy: Array) -> Array:
+    def best_responses(self, strategy: Array) -> Array:
         """Return an array with the best response to a strategy in each seat."""
         tree = self.problem.tree
         first, second = (best_response.best_response(tree, strategy, player).strategy for player in (0, 1))
@@ -185,17 +187,17 @@ class VectorEvaluator(Evaluator[VectorProblem]):
         """
         return self.problem.walker.exploitability(strategy)
 
-    def responses(self, strategy: Array) -> Array:
+    def best_responses(self, strategy: Array) -> Array:
         """Return a table with the best response to a strategy in each seat, shape (rows, hands)."""
         return self.problem.game.responses(strategy)
 
-    def walks(self, strategy: Array) -> Walks:
+    def tree_passes(self, strategy: Array) -> Walks:
         """Return an object that evaluates a strategy by passes over the game tree, which several workers can share.
 
         Raises RunError if the game has one round.
         """
         if len(self.problem.game.tree.rows) == 1:
-            return super().walks(strategy)
+            return super().tree_passes(strategy)
         return Walks(self.problem.game, lambda player, task: Walk(player, (task,), strategy, strategy))
 
 
@@ -222,7 +224,7 @@ class DiskEvaluator(Evaluator[DiskProblem]):
         """
         return self._of(strategy).exploitability()
 
-    def responses(self, strategy: Any) -> Array:
+    def best_responses(self, strategy: Any) -> Array:
         """Raise RunError, because a best response is as large as the game and is not stored."""
         raise RunError(f"a best response in {self.problem.name} is as large as the game, and is not stored")
 
@@ -268,17 +270,17 @@ class AbstractEvaluator(Evaluator[AbstractProblem]):
         bucketed = self.problem.bucketed
         return bucketed.response_values(bucketed.table_of(self.problem.abstract, strategy))
 
-    def responses(self, strategy: Array) -> Array:
+    def best_responses(self, strategy: Array) -> Array:
         """Raise RunError, because best responses see all cards and are not strategies of the abstract game."""
         raise RunError("best responses to an abstract strategy see all cards: they are not abstract strategies")
 
-    def walks(self, strategy: Array) -> Walks:
+    def tree_passes(self, strategy: Array) -> Walks:
         """Return an object that evaluates a strategy by passes over the game tree, which several workers can share.
 
         Raises RunError if the game has one round, or is too large to be walked.
         """
         if not self.exact or len(self.problem.bucketed.game.tree.rows) == 1:
-            return super().walks(strategy)
+            return super().tree_passes(strategy)
         bucketed = self.problem.bucketed
         table = bucketed.table_of(self.problem.abstract, strategy)
         return Walks(bucketed.game, lambda player, task: bucketed.walk(player, task, table))
@@ -306,7 +308,7 @@ class AbstractEvaluator(Evaluator[AbstractProblem]):
         """
         if self.exact or self._has_joint or not isinstance(solver, StrategyInParts):
             return super().measure(solver)
-        return Figures(nan, nan, nan, self._opponents.of_parts(solver))
+        return Figures(nan, nan, nan, self._opponents.win_rates_from_parts(solver))
 
     @property
     def _has_joint(self) -> bool:
@@ -316,7 +318,7 @@ class AbstractEvaluator(Evaluator[AbstractProblem]):
     def _opponents(self) -> FixedOpponents:
         return FixedOpponents(self.problem.abstract, self.problem.threads)
 
-    def others(self, strategy: Array) -> dict[str, float]:
+    def opponent_win_rates(self, strategy: Array) -> dict[str, float]:
         """Return the strategy's win rates against simple opponents in mbb per hand, as means over both seats.
 
         Returns nothing if best responses can be computed (`exact`).

@@ -76,15 +76,15 @@ class FlopWalks:
         self._known: dict[int, Future[Any]] = {}
         self._lock = Lock()
 
-    def part(self, flop: int, seat: int) -> FloatArray:
+    def best_response_values(self, flop: int, seat: int) -> FloatArray:
         """Return what a best response wins with each hand on one flop.
 
         The shape is (chance nodes of the first round, hands). Values are weighted by the flop's share of all boards.
         """
-        tree, layouts = self.prepared(flop)
+        tree, layouts = self.load_flop_data(flop)
         return self.game.flop_values(self._walk(seat, RESPOND, layouts), tree)
 
-    def prepared(self, flop: int) -> Any:
+    def load_flop_data(self, flop: int) -> Any:
         """Return the data that best responses need for a flop, from a cache if possible.
 
         A few flops are cached, so that the second seat finds the data of the first.
@@ -97,12 +97,12 @@ class FlopWalks:
                 mine = self._known[flop] = Future[Any]()
         if known is None:
             try:
-                mine.set_result(self.prepare(flop))
+                mine.set_result(self.compute_flop_data(flop))
             except BaseException as error:
                 mine.set_exception(error)
         return (known or mine).result()
 
-    def prepare(self, flop: int) -> Any:
+    def compute_flop_data(self, flop: int) -> Any:
         """Compute the boards that can follow a flop, and where the strategy table stores each of them."""
         tree = flop_tree(self.game.tree, flop)
         return tree, self.layouts(tree)
@@ -115,11 +115,11 @@ class FlopWalks:
     def _walk(self, seat: int, task: int, layouts: tuple[TableLayout, TableLayout]) -> Walk:
         return Walk(seat, (task,), self.table, self.table, layouts[seat], layouts[1 - seat])
 
-    def conclude(self, seat: int, values: FloatArray) -> float:
+    def total_value(self, seat: int, values: FloatArray) -> float:
         """Return what a best response wins in chips per game, given the sum of its values on all flops."""
         return self.game.conclude(self._walk(seat, RESPOND, self._trunk), values.copy())
 
-    def response(self, seat: int, values: FloatArray) -> Table:
+    def first_round_response(self, seat: int, values: FloatArray) -> Table:
         """Return the first-round strategy of a best response, given its values on all flops.
 
         The shape is (rows of the first round, hands).
@@ -128,7 +128,7 @@ class FlopWalks:
         self.game.conclude(self._walk(seat, ANSWER, self._trunk)._replace(own=table, own_layout=self._own), values)
         return table
 
-    def follow(self, seat: int, response: Table, values: FloatArray) -> float:
+    def value_of_first_round(self, seat: int, response: Table, values: FloatArray) -> float:
         """Return the winnings of a player who follows a given strategy in the first round, in chips per game.
 
         The strategy is `response`. After the first round, the player wins `values`.
@@ -153,16 +153,16 @@ class DeviceFlopWalks(FlopWalks):
         self.threads, self.abreast = max(cores(), 2), 1
         self.device = DeviceFlops(game, table)
 
-    def part(self, flop: int, seat: int) -> FloatArray:
+    def best_response_values(self, flop: int, seat: int) -> FloatArray:
         """Return what a best response wins with each hand on one flop, computed on the GPU.
 
         The shape is (chance nodes of the first round, hands). Values are weighted by the flop's share of all boards.
         """
-        return self.device.values(self.prepared(flop), seat)
+        return self.device.values(self.load_flop_data(flop), seat)
 
-    def prepare(self, flop: int) -> Any:
+    def compute_flop_data(self, flop: int) -> Any:
         """Return, in GPU memory, the boards that can follow a flop and where the strategy table stores them."""
-        return self.device.prepare(*super().prepare(flop))
+        return self.device.prepare(*super().compute_flop_data(flop))
 
 
 class CardlessFlopWalks(FlopWalks):
@@ -172,7 +172,7 @@ class CardlessFlopWalks(FlopWalks):
         super().__init__(game, table)
         self._seats = [CardlessWalk.against(game, seat, table) for seat in (0, 1)]
 
-    def part(self, flop: int, seat: int) -> FloatArray:
+    def best_response_values(self, flop: int, seat: int) -> FloatArray:
         """Return what a best response wins with each hand on one flop.
 
         The shape is (chance nodes of the first round, hands). Values are weighted by the flop's share of all boards.
@@ -260,7 +260,7 @@ class FlopResponses:
     crew: Crew | None = None  # workers with the same walks, which compute the parts if given
 
     def __post_init__(self) -> None:
-        rivers = rivers_of(self.walks.game)
+        rivers = count_rivers(self.walks.game)
         if self.draws is None:
             self.flops = np.arange(len(rivers))
         else:
@@ -269,7 +269,9 @@ class FlopResponses:
         self.before = np.concatenate([[0], np.cumsum(self.work)])  # [part] the work of all earlier parts
 
     @classmethod
-    def begun(cls, walks: FlopWalks, name: str, game: str, path: Path, draws: IntArray | None = None) -> FlopResponses:
+    def start_or_resume(
+        cls, walks: FlopWalks, name: str, game: str, path: Path, draws: IntArray | None = None
+    ) -> FlopResponses:
         """Load a computation of best responses from a folder, or start a new one.
 
         Parameters
@@ -330,11 +332,11 @@ class FlopResponses:
         return self.done == len(self.work)
 
     @property
-    def share(self) -> float:
+    def share_done(self) -> float:
         """Share of the work that has been done, from 0 to 1."""
         return float(self.before[self.done] / self.before[-1])
 
-    def part(self, number: int) -> FloatArray:
+    def compute_flop(self, number: int) -> FloatArray:
         """Compute a best response's values on one flop in one seat.
 
         These are the values that part `number` adds to the sum of its seat. Both parts of a flop go to the same worker.
@@ -342,7 +344,7 @@ class FlopResponses:
         place, seat = divmod(number, 2)
         flop = int(self.flops[place])
         if self.crew is None:
-            return self.walks.part(flop, seat)
+            return self.walks.best_response_values(flop, seat)
         found: FloatArray = self.crew.ask(place, "part", flop, seat)()
         return found
 
@@ -357,14 +359,14 @@ class FlopResponses:
         The estimate uses the speed so far or, at the start, that of a few flops.
         """
         if self.done and self.seconds > MEASURING_SECONDS:
-            return self.seconds * (1 / self.share - 1)
+            return self.seconds * (1 / self.share_done - 1)
         # compiles kernels before the measurement
-        self.walks.conclude(0, self.values.reshape(-1, *self.values.shape[-2:])[0])
+        self.walks.total_value(0, self.values.reshape(-1, *self.values.shape[-2:])[0])
         began, work = perf_counter(), 0
         with _pool(self.threads) as pool:
             # flops with few rivers first, to be quick
             for first in (2 * np.argsort(self.work[::2], kind="stable")).tolist():
-                list(pool.map(self.part, (first, first + 1)))
+                list(pool.map(self.compute_flop, (first, first + 1)))
                 work += self.work[first : first + 2].sum()
                 if (seconds := perf_counter() - began) > MEASURING_SECONDS:
                     break
@@ -386,7 +388,9 @@ class FlopResponses:
                     ahead = deque(future for future in ahead if not future.cancel())  # running parts finish
                 else:
                     free = range(2 * threads - len(ahead))
-                    ahead.extend(pool.submit(self.part, number) for _, number in zip(free, coming, strict=False))
+                    ahead.extend(
+                        pool.submit(self.compute_flop, number) for _, number in zip(free, coming, strict=False)
+                    )
                 if not ahead:
                     break
                 if wait([ahead[0]], timeout=0.2).done:
@@ -398,7 +402,7 @@ class FlopResponses:
                     kept = perf_counter()
                 walked, rest = np.diff(self.before[[start, self.done, -1]]).tolist()
                 steady = self.done - start > 4 * threads
-                watcher.show(what or self.name, self.share, (now - began) / walked * rest if steady else None)
+                watcher.show(what or self.name, self.share_done, (now - began) / walked * rest if steady else None)
         self.save()
 
     def _add(self, found: FloatArray) -> None:
@@ -410,12 +414,12 @@ class FlopResponses:
             self.values[flop, seat] = found
         self.done += 1
 
-    def won(self) -> tuple[float, float]:
+    def response_values(self) -> tuple[float, float]:
         """Return what a best response wins in each seat, in chips per game.
 
         All parts of all flops must be done.
         """
-        first, second = (self.walks.conclude(seat, self.values[seat]) for seat in (0, 1))
+        first, second = (self.walks.total_value(seat, self.values[seat]) for seat in (0, 1))
         return first, second
 
     def estimate(self) -> FlopEstimate:
@@ -430,11 +434,13 @@ class FlopResponses:
         total = np.tensordot(times, scaled, axes=1)  # [seat, …]
         low, high = np.zeros(len(self.flops)), np.zeros(len(self.flops))
         for seat in (0, 1):
-            own = self.walks.response(seat, total[seat] / number)
+            own = self.walks.first_round_response(seat, total[seat] / number)
             for flop, values in enumerate(scaled[:, seat]):
-                high[flop] += self.walks.follow(seat, own, values) / 2
+                high[flop] += self.walks.value_of_first_round(seat, own, values) / 2
                 others = (total[seat] - values) / max(number - 1, 1)
-                low[flop] += self.walks.follow(seat, self.walks.response(seat, others), values) / 2
+                low[flop] += (
+                    self.walks.value_of_first_round(seat, self.walks.first_round_response(seat, others), values) / 2
+                )
         (least, most), margins = zip(*(_mean(values, times) for values in (low, high)), strict=True)
         return FlopEstimate(least, most, *margins)
 
@@ -445,7 +451,7 @@ def _mean(values: FloatArray, times: IntArray) -> tuple[float, float]:
     return float(every.mean()), student_width(len(every)) * float(every.std(ddof=min(len(every) - 1, 1)))
 
 
-def rivers_of(game: VectorGame) -> IntArray:
+def count_rivers(game: VectorGame) -> IntArray:
     """Return the number of complete boards that follow each flop.
 
     The time of a walk is proportional to it.

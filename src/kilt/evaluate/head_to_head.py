@@ -22,13 +22,13 @@ from kilt.abstraction.abstract_game import AbstractGame, SlotLayout, SyntheticGa
 from kilt.arrays import Array, FloatArray, IntArray
 from kilt.errors import GameError, PlayError
 from kilt.evaluate.head_to_head_kernels import Seat, expected_chips
-from kilt.evaluate.stats import Estimate, estimate
+from kilt.evaluate.stats import Estimate, estimate_mean
 from kilt.games.holdem import CALL, FOLD, RAISE, Holdem
 from kilt.machine import Stopwatch
 from kilt.play.agent import Agent, Fixed
 from kilt.play.blueprint import BlueprintAgent
 from kilt.play.dealer import Dealer
-from kilt.play.match import EXPECTED, Match, require_processes, results_in_order, units_of
+from kilt.play.match import EXPECTED, Match, count_results, require_processes, results_in_order
 from kilt.solve.distributed.shared import StrategyPart
 from kilt.solve.external import DEALS, WalkWorkspace, rules_of
 from kilt.solve.external_kernels import deal_cards
@@ -253,7 +253,7 @@ def expected_match(
     Match
         Its results are those of `play_match` on the same deals, averaged over all actions by their probabilities.
     """
-    units, per_unit = units_of(hands, duplicate=duplicate), 2 if duplicate else 1
+    units, per_unit = count_results(hands, duplicate=duplicate), 2 if duplicate else 1
     require_processes(threads)
     dealer, idle, watch = Dealer(game, seed), SimpleQueue[HeadToHead](), Stopwatch()
     for _ in range(threads):
@@ -296,14 +296,14 @@ class FixedOpponents:
         """Return the win rate of a strategy against each of `OPPONENTS`, in mbb/h."""
         return {agent: self.win_rate(strategy, agent).mean for agent in OPPONENTS}
 
-    def of_parts(self, solver: StrategyInParts) -> dict[str, float]:
+    def win_rates_from_parts(self, solver: StrategyInParts) -> dict[str, float]:
         """Return the win rates of a solver's average strategy against simple opponents, in mbb/h.
 
         The opponents are `OPPONENTS`. The strategy is split into parts, and the workers that store the parts measure
         them.
         """
         won = np.full((len(OPPONENTS), AGAINST_FIXED, 2), nan)
-        for deals, mine in solver.map_parts(partial(won_in_part, AGAINST_FIXED)):
+        for deals, mine in solver.map_parts(partial(winnings_in_part, AGAINST_FIXED)):
             won[:, deals] = mine
         return {agent: self._in_mbb(each).mean for agent, each in zip(OPPONENTS, won, strict=True)}
 
@@ -320,10 +320,10 @@ class FixedOpponents:
 
     def _in_mbb(self, won: FloatArray) -> Estimate:
         """Return the mean of winnings in chips, [deal, seat], over both seats and all deals, in mbb/h."""
-        return estimate(won.mean(axis=1) * 1000 / self.abstract.game.rules.big_blind)
+        return estimate_mean(won.mean(axis=1) * 1000 / self.abstract.game.rules.big_blind)
 
 
-def won_in_part(deals: int, part: StrategyPart) -> tuple[IntArray, FloatArray]:
+def winnings_in_part(deals: int, part: StrategyPart) -> tuple[IntArray, FloatArray]:
     """Return what one part of a strategy wins against simple opponents, on the deals that belong to the part.
 
     The boards of these deals belong to the part. Returns the numbers of the deals, and expected chips [opponent, deal,

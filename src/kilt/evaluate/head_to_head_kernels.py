@@ -21,7 +21,7 @@ class Seat(NamedTuple):
 
 
 @kernel
-def branch(seat: Seat, deal: int, actor: int, place: np.uint64, queue: Records, free: np.uint64) -> np.uint64:
+def append_children(seat: Seat, deal: int, actor: int, place: np.uint64, queue: Records, free: np.uint64) -> np.uint64:
     """Append the children of a node to a queue if the player's strategy may choose them.
 
     Returns the first free index of the queue after these children.
@@ -71,9 +71,9 @@ def expected_chips(
                     continue
                 before = free
                 if actor == seat:
-                    free = branch(first, deal, actor, place, queue, free)
+                    free = append_children(first, deal, actor, place, queue, free)
                 else:
-                    free = branch(second, deal, actor, place, queue, free)
+                    free = append_children(second, deal, actor, place, queue, free)
                 if free > before:
                     place += one
                 else:

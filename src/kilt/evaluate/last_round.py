@@ -26,14 +26,14 @@ import numpy as np
 from kilt.abstraction.actions import ActionAbstraction, actions_of
 from kilt.arrays import FloatArray
 from kilt.cards.equity import hand_strength
-from kilt.evaluate.lbr import BETS, LowerBound, raises_on
+from kilt.evaluate.lbr import BETS, LowerBound, allowed_raises
 from kilt.evaluate.stats import played_rate, win_rate
 from kilt.games.game import TERMINAL
 from kilt.games.holdem import CALL, FOLD, Betting, Holdem
 from kilt.games.subgame import compatible_weights
 from kilt.play.agent import BASELINES, Agent, PolicyAgent, require_policy
 from kilt.play.dealer import Hand
-from kilt.play.match import Load, loaded_player, play_match
+from kilt.play.match import Load, load_once, play_match
 
 CALLER = "always-call"
 
@@ -67,7 +67,7 @@ class LastRoundResponse:
         """
         rules, board = self.game.rules, hand.cards.board
         start, reach = self.game.start(), np.ones(len(self.game.holes))
-        for before, action in self.game.positions.moves(hand.position):
+        for before, action in self.game.positions.moves_to(hand.position):
             if before.actor >= 0 and before.round == rules.rounds - 1:
                 break
             if before.actor == 1 - seat:
@@ -97,7 +97,7 @@ class LastRoundResponse:
                 total += self._response(agent, after(position, action), board, reach * policy.probability(action), seat)
             return total
         best = self._response(agent, after(position, CALL), board, reach, seat)
-        for action in [*([FOLD] if position.facing else []), *raises_on(position, self.bets)]:
+        for action in [*([FOLD] if position.facing else []), *allowed_raises(position, self.bets)]:
             best = np.maximum(best, self._response(agent, after(position, action), board, reach, seat))
         return best
 
@@ -136,7 +136,7 @@ def last_round_bound(
         `won` is the bound in mbb/h; `money` is the win rate of a player who always calls, on the same hands.
     """
     menu = actions_of(bets) if isinstance(bets, str) else bets
-    require_policy(loaded_player(agent, load))
+    require_policy(load_once(agent, load))
     match = play_match(
         game,
         (BASELINES[CALLER], agent),

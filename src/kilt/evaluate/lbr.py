@@ -36,14 +36,14 @@ import numpy as np
 from kilt.abstraction.actions import ActionAbstraction, actions_of
 from kilt.arrays import FloatArray
 from kilt.errors import PlayError
-from kilt.evaluate.stats import Estimate, estimate, win_rate
-from kilt.evaluate.values import edges_over, hands_without_cards
+from kilt.evaluate.stats import Estimate, estimate_mean, win_rate
+from kilt.evaluate.values import hands_without_cards, showdown_edges
 from kilt.games.game import CHANCE
 from kilt.games.gamedef import GameDef
 from kilt.games.holdem import CALL, FOLD, RAISE, Betting, Holdem, positions_of
 from kilt.play.agent import Agent, Observation, PolicyAgent, require_policy
 from kilt.play.dealer import Hand
-from kilt.play.match import Load, loaded_player, play_match
+from kilt.play.match import Load, load_once, play_match
 
 NAME = "local-best-response"
 # Small and large bet sizes that few trees have, and fewer sizes for raises.
@@ -92,7 +92,7 @@ class LocalBestResponse:
         """
         position, board = observation.position, observation.board
         chances = self.opponents_range(observation)
-        edge = -edges_over(position.rules, observation.hand, board)
+        edge = -showdown_edges(position.rules, observation.hand, board)
         return {action: float(value) for action, value in self._values(position, board, chances, edge).items()}
 
     def opponents_range(self, observation: Observation) -> FloatArray:
@@ -102,7 +102,7 @@ class LocalBestResponse:
         """
         position, rules = observation.position, observation.position.rules
         chances = hands_without_cards(rules, [(*observation.hand, *observation.board)])[0].astype(np.float64)
-        for before, action in positions_of(rules).moves(position):
+        for before, action in positions_of(rules).moves_to(position):
             if before.actor == 1 - position.actor:
                 seen = observation.board[: rules.board_size(before.round)]
                 chances *= self.opponent.policy(before, seen).probability(action)
@@ -119,8 +119,8 @@ class LocalBestResponse:
         deal_values = self._start_values(rules, seat)
         luck = float(deal_values[rules.deck.hole_index(hole)] - deal_values.mean())
         chances = self._normalised(hands_without_cards(rules, [hole])[0].astype(np.float64), positions_of(rules).start)
-        edge, end = -edges_over(rules, hole, ()), hand.position
-        for before, action in positions_of(rules).moves(hand.position):
+        edge, end = -showdown_edges(rules, hole, ()), hand.position
+        for before, action in positions_of(rules).moves_to(hand.position):
             at = after(before, action)
             if before.actor == CHANCE:
                 if at.actor < 0:
@@ -128,7 +128,7 @@ class LocalBestResponse:
                 luck -= at.stake * float(chances @ edge)
                 board = hand.board[: rules.board_size(at.round)]
                 chances = self._normalised(chances * hands_without_cards(rules, [board])[0], before)
-                edge = -edges_over(rules, hole, board)
+                edge = -showdown_edges(rules, hole, board)
                 luck += at.stake * float(chances @ edge)
             elif before.actor == 1 - seat:
                 luck -= float(self._answer_value(before, board, chances, edge))
@@ -150,7 +150,7 @@ class LocalBestResponse:
         values = {CALL: after(position, CALL).stake * won.sum(axis=-1)}
         if position.facing:
             values[FOLD] = -position.spent[position.actor] * chances.sum(axis=-1)
-        for action in raises_on(position, self.bets):
+        for action in allowed_raises(position, self.bets):
             raised = after(position, action)
             folds = self.opponent.policy(raised, board).probability(FOLD)
             values[action] = raised.stake * (chances @ folds) + after(raised, CALL).stake * (won @ (1 - folds))
@@ -185,7 +185,7 @@ class LocalBestResponse:
         if (rules, seat) not in self._starts:
             start, deck = positions_of(rules).start, rules.deck
             holes = [tuple(hole) for hole in deck.holes(rules.hole_cards).tolist()]
-            edge = -np.array([edges_over(rules, hole, ()) for hole in holes])
+            edge = -np.array([showdown_edges(rules, hole, ()) for hole in holes])
             chances = hands_without_cards(rules, holes).astype(np.float64)
             chances /= chances.sum(axis=1, keepdims=True)
             self._starts[rules, seat] = (
@@ -205,7 +205,7 @@ class LocalBestResponse:
         return chances / total
 
 
-def raises_on(position: Betting, bets: ActionAbstraction) -> list[str]:
+def allowed_raises(position: Betting, bets: ActionAbstraction) -> list[str]:
     """Return the raises that a choice of bet sizes allows at a position; in limit games, the legal raise."""
     if position.rules.betting == "limit":
         return [RAISE] if position.raise_bounds() else []
@@ -278,7 +278,7 @@ def lower_bound(
             f"LBR cannot bet from round {first_round} on: the rounds of {game.name} are 0 to {game.rules.rounds - 1}"
         )
     menu, chips = actions_of(bets) if isinstance(bets, str) else bets, list[float]()
-    lbr = LocalBestResponse(require_policy(loaded_player(agent, load)), menu, first_round)
+    lbr = LocalBestResponse(require_policy(load_once(agent, load)), menu, first_round)
     by_name = partial(_player, load, str(agent), menu, first_round)
     match = play_match(
         game,
@@ -292,10 +292,10 @@ def lower_bound(
         stop=stop,
     )
     pairs = np.reshape(chips, (-1, 2)).mean(axis=1)
-    return LowerBound(estimate(pairs * (1000 / game.rules.big_blind)), win_rate(match), match.hands)
+    return LowerBound(estimate_mean(pairs * (1000 / game.rules.big_blind)), win_rate(match), match.hands)
 
 
 def _player(load: Load | None, agent: str, bets: ActionAbstraction, first_round: int, name: str) -> Agent:
     """Return a player of a match between LBR and an agent, given the player's name."""
-    found = loaded_player(agent, load)
+    found = load_once(agent, load)
     return LocalBestResponse(require_policy(found), bets, first_round) if name == NAME else found

@@ -21,11 +21,11 @@ from kilt.arrays import FloatArray
 from kilt.errors import GameError, PlayError
 from kilt.evaluate.aivat import BlueprintValues
 from kilt.evaluate.estimators import AIVAT, ENDINGS, ESTIMATORS, Estimator, follow_line, hand_values
-from kilt.evaluate.portfolio import Portfolio, Tabulated, components_of, player_of
-from kilt.evaluate.stats import Estimate, estimate, in_pairs
+from kilt.evaluate.portfolio import Portfolio, Tabulated, component_that_played, components_of
+from kilt.evaluate.stats import Estimate, are_duplicate_pairs, estimate_mean
 from kilt.evaluate.values import LoggedHands, StateValues, group_by_betting, has_many_boards
 from kilt.games.holdem import Holdem
-from kilt.play.acpc import read_notes, with_notes
+from kilt.play.acpc import add_notes, read_notes
 from kilt.play.agent import require_policy
 from kilt.play.blueprint import BlueprintAgent
 from kilt.play.columns import readable_hands
@@ -190,9 +190,9 @@ class LogEvaluator:
         """Return the values of hands with the same betting under each estimator, as in `HandEstimates.found`."""
         endings = {action for row in self.estimators for action in ENDINGS[row.endings]}
         seen = LoggedHands(self.game, hands, seat, partial=self.partial)
-        played = player_of(self.played, hands[0], seat)
+        played = component_that_played(self.played, hands[0], seat)
         evaluated = played if isinstance(self.evaluated, Portfolio) else self.evaluated
-        opponent = player_of(self.opponent, hands[0], 1 - seat) if self.opponent else None
+        opponent = component_that_played(self.opponent, hands[0], 1 - seat) if self.opponent else None
         line = follow_line(seen, played, evaluated, endings)
         missing = [line.missing[row.all_cards, row.endings] for row in self.estimators]
         return np.stack([*hand_values(seen, line, self.estimators, self.states, opponent), missing])
@@ -207,7 +207,7 @@ class LogEvaluator:
             result.players |= part.players
         result.hands = len(kept)
         if kept:
-            result.duplicate = in_pairs(kept)
+            result.duplicate = are_duplicate_pairs(kept)
             won, weight, missing = np.concatenate(found, axis=2)
             mbb = won * (1000 / self.game.rules.big_blind)
             for place, row in enumerate(self.estimators):
@@ -322,7 +322,7 @@ class LogCase:
         hands, faults = readable_hands(text, self.game, first)
         if self.notes:
             names = (self.player, self.evaluator.played.name)
-            return [with_notes(hand, self.notes, names) for hand in hands], faults
+            return [add_notes(hand, self.notes, names) for hand in hands], faults
         return list(hands), faults
 
     def _tabulated(self, name: str) -> Tabulated:
@@ -443,10 +443,10 @@ def _summary(row: Estimator, won: FloatArray, weight: FloatArray, missing: float
     square = float(weight @ weight)
     return LogEstimate(
         row,
-        estimate(units),
+        estimate_mean(units),
         sqrt(float(won.var(ddof=1))) if len(won) > 1 else float("inf"),
         float(weight.sum()) ** 2 / square if square else 0.0,
-        estimate(heavy),
+        estimate_mean(heavy),
         missing,
         len(won),
     )

@@ -22,7 +22,7 @@ import numpy as np
 
 from kilt.engines import Engine
 from kilt.errors import PlayError
-from kilt.evaluate.aivat import BlueprintValues, is_learnt
+from kilt.evaluate.aivat import BlueprintValues, has_learnt_values
 from kilt.evaluate.estimators import estimator_named, follow_line, hand_values
 from kilt.evaluate.head_to_head import MOST_SLOTS, expected_match, strategies_in_one_tree
 from kilt.evaluate.resolving import resolving_match, resolving_player
@@ -199,7 +199,7 @@ def _way_to_play(game: Holdem, agents: tuple[Agent, Agent], hands: int) -> str:
     if evaluated is None or BatchMatch.can_play(game, agents) or isinstance(agents[1 - evaluated], Fixed | Random):
         return PLAYED
     blueprint = agents[evaluated].blueprint  # type: ignore[attr-defined]
-    return AIVAT if hands >= WORTH_LEARNING or is_learnt(blueprint) else PLAYED
+    return AIVAT if hands >= WORTH_LEARNING or has_learnt_values(blueprint) else PLAYED
 
 
 def _narrower(match: Match) -> Match:

@@ -28,7 +28,7 @@ import numpy as np
 from kilt.abstraction.abstract_game import AbstractGame
 from kilt.arrays import BoolArray, FloatArray, IntArray
 from kilt.cards.boards import board_index, canonical_boards, card_permutations
-from kilt.cards.boards_kernels import locate
+from kilt.cards.boards_kernels import find_canonical_board
 from kilt.errors import PlayError
 from kilt.games.holdem import FOLD, KEPT, Betting, Holdem
 from kilt.play.blueprint import AbstractState, BlueprintAgent
@@ -58,7 +58,7 @@ class ObservedHands(NamedTuple):
     board: IntArray  # [hand, card] NOT_DEALT if a card was not dealt
     weight: FloatArray  # [hand]
 
-    def pick(self, which: BoolArray) -> ObservedHands:
+    def select(self, which: BoolArray) -> ObservedHands:
         """Return the hands that a boolean array selects."""
         return ObservedHands(self.end[which], self.seat[which], self.own[which], self.board[which], self.weight[which])
 
@@ -177,7 +177,7 @@ class Observer(ABC):
             hidden = self._folded(end)
             for row in np.flatnonzero(hidden).tolist():
                 self._count(self._possible(known, row, theirs[row]))
-            known = known.pick(~hidden)
+            known = known.select(~hidden)
         self._count(known)
 
     def _leave_out(self, reason: str, which: BoolArray) -> None:
@@ -203,7 +203,7 @@ class Observer(ABC):
         return ObservedHands(end, seat, own, board, np.full(number, 1 / number))
 
     @property
-    def figures(self) -> dict[str, object]:
+    def hand_counts(self) -> dict[str, object]:
         """The numbers of counted and skipped hands, which the opponent model reports."""
         return {"hands": self.hands, "mucked": self.mucked, "left_out": dict(self.left_out)}
 
@@ -227,7 +227,7 @@ class FlatObserver(Observer):
     def model(self) -> OpponentModel:
         """Build the opponent model from all hands that have been counted."""
         return OpponentModel.of_tree(
-            self.tree, self.player, self.counts, decisions=float(self.counts.sum()), off_tree=0.0, **self.figures
+            self.tree, self.player, self.counts, decisions=float(self.counts.sum()), off_tree=0.0, **self.hand_counts
         )
 
     def _count(self, hands: ObservedHands) -> None:
@@ -248,7 +248,7 @@ class FlatObserver(Observer):
         game, position = self.game, self.reader.ends[end]
         held = game.rules.hole_cards
         name, board, slots = game.deck.name(cards[:held]), cards[held:], []
-        for before, action in game.positions.moves(position):
+        for before, action in game.positions.moves_to(position):
             if before.actor == seat:
                 seen: list[int] = []
                 for r in range(1, before.round + 1):  # cards of one round have no order in the tree
@@ -287,7 +287,7 @@ class VectorObserver(Observer):
         """Build the opponent model from all hands that have been counted."""
         decisions = float(self.counts.sum())
         return OpponentModel.of_vectors(
-            self.vectors, self.player, self.counts, decisions=decisions, off_tree=0.0, **self.figures
+            self.vectors, self.player, self.counts, decisions=decisions, off_tree=0.0, **self.hand_counts
         )
 
     def _count(self, hands: ObservedHands) -> None:
@@ -298,7 +298,7 @@ class VectorObserver(Observer):
             for r, row in self._rows(end)[seat]:
                 if r != known:
                     dealt = np.array(board[: game.rules.board_size(r)], dtype=np.int64)
-                    number, turned = locate(self._boards[r], dealt)
+                    number, turned = find_canonical_board(self._boards[r], dealt)
                     hole = int(_hand_number(np.sort(renamed[turned, own]).astype(np.int64)))
                     known, where = r, int(tree.table_start[r] + number * tree.rows[r])
                 self.counts[where + row, hole] += weight
@@ -310,7 +310,7 @@ class VectorObserver(Observer):
         """
         if end not in self._slots:
             found: tuple[list[tuple[int, int]], list[tuple[int, int]]] = [], []
-            for before, action in self.game.positions.moves(self.reader.ends[end]):
+            for before, action in self.game.positions.moves_to(self.reader.ends[end]):
                 if before.actor >= 0:
                     row, labels = self._decisions[before.round, before.history]
                     found[before.actor].append((before.round, row + labels.index(action)))
@@ -382,7 +382,7 @@ class AbstractObserver(Observer):
         """Build the opponent model from all hands that have been counted."""
         decisions, off = float(self.counts.sum()), self.off_tree
         return OpponentModel.of_abstract(
-            self.abstract, self.player, self.counts, decisions=decisions, off_tree=off, **self.figures
+            self.abstract, self.player, self.counts, decisions=decisions, off_tree=off, **self.hand_counts
         )
 
     def _count(self, hands: ObservedHands) -> None:
@@ -417,7 +417,7 @@ class AbstractObserver(Observer):
     def _follow(self, position: Betting) -> None:
         """Add the decisions of both seats in hands with one betting history to the lists."""
         at = self._begin
-        for before, action in self.game.positions.moves(position):
+        for before, action in self.game.positions.moves_to(position):
             key = before.history, action
             if key not in self._known:
                 if len(self._known) >= KEPT:

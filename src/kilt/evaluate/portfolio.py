@@ -79,7 +79,7 @@ def component_scores(
     return found
 
 
-def player_of(agent: Tabulated, hand: Hand, seat: int) -> PolicyAgent:
+def component_that_played(agent: Tabulated, hand: Hand, seat: int) -> PolicyAgent:
     """Return the agent that played a hand: `agent` itself, or the component of a portfolio that played.
 
     After each hand, a portfolio notes which component played it. Logs that kilt writes have these notes, and the notes

@@ -24,7 +24,7 @@ from kilt.machine import DecisionTime, Stopwatch
 from kilt.play.agent import Agent, PolicyAgent
 from kilt.play.blueprint import BlueprintAgent
 from kilt.play.dealer import Hand
-from kilt.play.match import EXPECTED, Match, play_match, units_of
+from kilt.play.match import EXPECTED, Match, count_results, play_match
 from kilt.search.agent import ResolvingAgent
 from kilt.search.ranges import blueprint_ranges
 
@@ -80,11 +80,11 @@ def resolving_match(
     game, blueprint, watch = agent.game, agent.blueprint, Stopwatch()
     before = agent.thinking
     played: list[Hand] = []
-    pairs = units_of(hands, duplicate=True)
+    pairs = count_results(hands, duplicate=True)
     play_match(game, (blueprint, blueprint), pairs, seed, duplicate=False, sink=played.append)
     results: list[float] = []
     for number, hand in enumerate(played):
-        results.append(pair_value(agent, hand, (seed % 2**64, number)))
+        results.append(resolver_value(agent, hand, (seed % 2**64, number)))
         if number % PART == 0 or number + 1 == len(played):
             tick(2 * len(results))
         if stop():
@@ -96,7 +96,7 @@ def resolving_match(
     return Match(names, found, True, game.rules.big_blind, EXPECTED, None, *watch.spent, thinking)
 
 
-def pair_value(agent: ResolvingAgent, hand: Hand, key: tuple[int, int] = (0, 0)) -> float:
+def resolver_value(agent: ResolvingAgent, hand: Hand, key: tuple[int, int] = (0, 0)) -> float:
     """Return what an agent wins against its blueprint after given actions, in chips per hand.
 
     The actions are those of `hand` up to the first re-solved round; the result is the mean over both seats. It is 0 if
@@ -105,7 +105,7 @@ def pair_value(agent: ResolvingAgent, hand: Hand, key: tuple[int, int] = (0, 0))
     start = next(
         (
             after
-            for before, action in agent.game.positions.moves(hand.position)
+            for before, action in agent.game.positions.moves_to(hand.position)
             if action == REVEAL
             and (after := agent.game.positions.after(before, action)).round == agent.first_round
             and after.actor >= 0

@@ -1,10 +1,10 @@
 """Check a blueprint for blunders that show without an opponent, such as folding aces.
 
-A solver that was stopped too early, unsuitable buckets or a bug leave traces that show without an opponent. A `report`
-looks for them: aces that fold before the flop, the nuts that fold on the river, decisions in self-play that the solver
-never visited, a seat that loses more than its blind, bets of opponents that the agent cannot answer. Each is a
-`Finding` with its figures and, if there is one, a bound; a finding beyond its bound is *off*. Findings without a bound
-describe the strategy, for people to judge.
+A solver that was stopped too early, unsuitable buckets or a bug leave traces that show without an opponent.
+`check_blueprint` looks for them: aces that fold before the flop, the nuts that fold on the river, decisions in self-
+play that the solver never visited, a seat that loses more than its blind, bets of opponents that the agent cannot
+answer. Each is a `Finding` with its figures and, if there is one, a bound; a finding beyond its bound is *off*.
+Findings without a bound describe the strategy, for people to judge.
 
 Figures for the first round are computed exactly. The rest is sampled, so that a report takes seconds whatever the size
 of the game; equal seeds give equal reports. `self_play` plays the hands.
@@ -25,10 +25,17 @@ import numpy as np
 from kilt.arrays import BoolArray, FloatArray, IntArray
 from kilt.cards.hands import strengths
 from kilt.errors import GameError, PlayError
-from kilt.evaluate.defence import CHECKED, FIRST, LEADS, Defence, defence, lines
+from kilt.evaluate.defence import CHECKED, FIRST, LEADS, Defence, betting_sequences, measure_defence
 from kilt.evaluate.findings import Finding, Report
-from kilt.evaluate.self_play import AS_SOLVED, SelfPlay, buckets_and_results, draw_deals, first_round, no_shared_card
-from kilt.evaluate.stats import estimate
+from kilt.evaluate.self_play import (
+    AS_SOLVED,
+    SelfPlay,
+    buckets_and_results,
+    draw_deals,
+    first_round_decisions,
+    no_shared_card,
+)
+from kilt.evaluate.stats import estimate_mean
 from kilt.games.holdem import CALL, RAISE, Betting, Holdem
 from kilt.play.agent import Agent, Observation
 from kilt.play.blueprint import BlueprintAgent
@@ -53,7 +60,7 @@ BOARDS = 10  # deals of self-play for each board with its best hand
 BETS, SIZES, KEYS, HANDS = 60, 12, 4, 200  # decisions, sizes, random numbers and hands for the checks of translation
 
 
-def report(
+def check_blueprint(
     blueprint: Blueprint,
     deals: int = DEALS,
     seed: int = 0,
@@ -89,20 +96,20 @@ def report(
         raise PlayError(f"{deals} deals are too few: use 1 or more; the default is {DEALS:,}")
     random = np.random.default_rng(seed)
     findings = [
-        *aces(blueprint, rule),
-        *nuts(blueprint, max(deals // BOARDS, 1), random, rule),
-        unsolved(blueprint, random),
-        *actions_and_value(blueprint, deals, random, rule),
-        *translation(blueprint, mapping, random, rule),
+        *check_aces(blueprint, rule),
+        *check_nuts(blueprint, max(deals // BOARDS, 1), random, rule),
+        check_visits(blueprint, random),
+        *check_self_play(blueprint, deals, random, rule),
+        *check_translation(blueprint, mapping, random, rule),
     ]
     agent = BlueprintAgent("blueprint", blueprint, rule, mapping)
-    rows = tuple(defence(blueprint.game, agent, seed=seed))
+    rows = tuple(measure_defence(blueprint.game, agent, seed=seed))
     name = strategy_name(rule, blueprint.figures)
-    findings += [*bluffs(rows), *first_raises(agent, rows)]
+    findings += [*check_bluffs(rows), *check_first_raises(agent, rows)]
     return Report(blueprint.game.name, deals, seed, tuple(findings), name, rows)
 
 
-def bluffs(rows: Sequence[Defence]) -> Iterator[Finding]:
+def check_bluffs(rows: Sequence[Defence]) -> Iterator[Finding]:
     """Find bets in the last round that win too much, after earlier rounds without bets.
 
     There is a figure for each line of play: the maximum over bet sizes.
@@ -129,15 +136,15 @@ def bluffs(rows: Sequence[Defence]) -> Iterator[Finding]:
             )
 
 
-def first_raises(agent: BlueprintAgent, rows: Sequence[Defence]) -> Iterator[Finding]:
+def check_first_raises(agent: BlueprintAgent, rows: Sequence[Defence]) -> Iterator[Finding]:
     """Check how an agent responds to first-round raises of at most a pot.
 
     One check compares each raise with its translation, the other asks if the agent responds alike with all hands.
     """
-    spots = [spot for spot in lines(agent.game) if spot.kind == FIRST and spot.size <= 1] if rows else []
+    spots = [spot for spot in betting_sequences(agent.game) if spot.kind == FIRST and spot.size <= 1] if rows else []
     if not spots:
         return
-    apart = {f"{spot.line}, {spot.bet}": agent.level_taken(spot.after) / max(spot.after.spent) - 1 for spot in spots}
+    apart = {f"{spot.line}, {spot.bet}": agent.translated_bet(spot.after) / max(spot.after.spent) - 1 for spot in spots}
     worst = max(apart, key=lambda name: abs(apart[name]))
     yield Finding(
         "raise taken for another size",
@@ -164,7 +171,7 @@ def first_raises(agent: BlueprintAgent, rows: Sequence[Defence]) -> Iterator[Fin
     )
 
 
-def aces(blueprint: Blueprint, rule: Rule = AS_SOLVED) -> Iterator[Finding]:
+def check_aces(blueprint: Blueprint, rule: Rule = AS_SOLVED) -> Iterator[Finding]:
     """Check how often a player folds aces in the first round if both players follow the blueprint.
 
     The figures are exact, one for each seat.
@@ -176,7 +183,7 @@ def aces(blueprint: Blueprint, rule: Rule = AS_SOLVED) -> Iterator[Finding]:
         return
     free = no_shared_card(game, hands)
     folded = [0.0, 0.0]
-    for node, seat, reach, chance, _ in first_round(blueprint, rule):
+    for node, seat, reach, chance, _ in first_round_decisions(blueprint, rule):
         if blueprint.faces_bet(node):
             theirs = (free * reach[1 - seat]).sum(axis=1) / free.sum(axis=1)
             folded[seat] += float(np.mean(reach[seat, hands] * theirs * chance[hands, 0]))
@@ -192,7 +199,7 @@ def aces(blueprint: Blueprint, rule: Rule = AS_SOLVED) -> Iterator[Finding]:
     )
 
 
-def actions_and_value(
+def check_self_play(
     blueprint: Blueprint, deals: int, random: np.random.Generator, rule: Rule = AS_SOLVED
 ) -> Iterator[Finding]:
     """Report how often each action occurs in self-play, which decisions lack a strategy, and what each seat wins."""
@@ -223,10 +230,12 @@ def actions_and_value(
             here = blueprint.nodes.round[blueprint.nodes.parent[child]] == r
             figures = _classes(blueprint, child[here], mass[here])
             yield Finding(f"actions {name}", "frequencies of actions in self-play; bets are in pots", figures, "%")
-    yield _value(game, walk.won())
+    yield _value(game, walk.winnings())
 
 
-def nuts(blueprint: Blueprint, boards: int, random: np.random.Generator, rule: Rule = AS_SOLVED) -> Iterator[Finding]:
+def check_nuts(
+    blueprint: Blueprint, boards: int, random: np.random.Generator, rule: Rule = AS_SOLVED
+) -> Iterator[Finding]:
     """Check how often a player with the best possible hand folds to a bet on the river, in either seat.
 
     The player with the best hand follows the blueprint. The opponent follows it too, or takes every action except
@@ -265,7 +274,7 @@ def nuts(blueprint: Blueprint, boards: int, random: np.random.Generator, rule: R
     )
 
 
-def unsolved(blueprint: Blueprint, random: np.random.Generator) -> Finding:
+def check_visits(blueprint: Blueprint, random: np.random.Generator) -> Finding:
     """Report the share of information sets that the solver never visited, for each round.
 
     If the table is large, the share is estimated from a sample.
@@ -310,7 +319,7 @@ class _Bold(NamedTuple):
         return f"{RAISE}{min(int(least * (most / least) ** observation.draw(number + 1)), most)}"
 
 
-def translation(
+def check_translation(
     blueprint: Blueprint, mapping: Mapping, random: np.random.Generator, rule: Rule = AS_SOLVED
 ) -> Iterator[Finding]:
     """Check that an agent answers any bet legally, and never translates a larger bet to a smaller size.
@@ -451,7 +460,7 @@ def _value(game: Holdem, won: FloatArray) -> Finding:
     A player who always folds loses only the blind.
     """
     mbb = 1000 / game.rules.big_blind
-    mean, margin = estimate(won * mbb)
+    mean, margin = estimate_mean(won * mbb)
     seats, values, blinds = game.rules.seat_names, (mean, -mean), [blind * mbb for blind in game.rules.blinds]
     return Finding(
         "value of self-play",

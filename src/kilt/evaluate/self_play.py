@@ -36,13 +36,13 @@ class FirstRoundDecision(NamedTuple):
     seen: BoolArray  # [hand] whether the solver visited the information set
 
 
-def first_round(blueprint: Blueprint, rule: Rule = AS_SOLVED) -> Iterator[FirstRoundDecision]:
+def first_round_decisions(blueprint: Blueprint, rule: Rule = AS_SOLVED) -> Iterator[FirstRoundDecision]:
     """Yield the decisions of the first round, each with the blueprint's strategy after post-processing.
 
     Parents come before children.
     """
     nodes = blueprint.nodes
-    buckets = [cards.rounds[0].row(()).astype(np.int64) for cards in blueprint.cards.each]
+    buckets = [cards.rounds[0].look_up_board(()).astype(np.int64) for cards in blueprint.cards.each]
     hands = len(buckets[0])
     reach: dict[int, FloatArray] = {0: np.ones((2, hands))}
     for node in range(int(nodes.block[1])):
@@ -138,7 +138,7 @@ class SelfPlay:
         self.folded[moves.deal[~stays]] = moves.seat[~stays]
         self.node[moves.deal] = child
 
-    def won(self) -> FloatArray:
+    def winnings(self) -> FloatArray:
         """Return the chips that seat 0 won in each deal, once all hands are over."""
         sign = np.where(self.folded == 0, -1, np.where(self.folded == 1, 1, self.deals.outcome))
         return np.asarray(sign * self.spent.min(axis=1), dtype=np.float64)

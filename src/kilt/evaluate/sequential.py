@@ -11,7 +11,7 @@ variance if looks begin after many hands: with n observations of standard deviat
 of the true one. With r = 1,000 it is 1.6 to 1.9 times as wide as an interval for one look, from 1,000 to a million
 observations.
 
->>> round(margin(1.0, 5_000, 0.05) / (1.96 / 5_000**0.5), 2)
+>>> round(interval_margin(1.0, 5_000, 0.05) / (1.96 / 5_000**0.5), 2)
 1.56
 """
 
@@ -49,7 +49,7 @@ class Decision(NamedTuple):
         return self.match.players[0] if mean > 0 else self.match.players[1]
 
 
-def margin(deviation: float, units: int, error: float) -> float:
+def interval_margin(deviation: float, units: int, error: float) -> float:
     """Return the half-width of an interval for the mean that stays valid however often it is checked.
 
     It is a confidence sequence, and infinite for less than two observations.
@@ -59,14 +59,14 @@ def margin(deviation: float, units: int, error: float) -> float:
     return deviation / units * sqrt((units + SCALE) * log((units + SCALE) / (SCALE * error**2)))
 
 
-def decide(match: Match, error: float) -> Decision:
+def apply_sequential_test(match: Match, error: float) -> Decision:
     """Apply the sequential test to the results of a match so far."""
     units = len(match.results)
     deviation = float(match.results.std(ddof=1)) if units > 1 else inf
-    return Decision(match, error, margin(deviation * 1000 / match.big_blind, units, error))
+    return Decision(match, error, interval_margin(deviation * 1000 / match.big_blind, units, error))
 
 
-def until_decided(
+def play_until_decided(
     part: Callable[[int, int], Match],
     hands: int,
     seed: int,
@@ -101,11 +101,11 @@ def until_decided(
     if not 0 < error < 1:
         raise PlayError(f"the error rate is {error:g}: give a probability between 0 and 1, such as 0.05")
     first, *more = _parts(hands)
-    decision = decide(part(first, seed), error)
+    decision = apply_sequential_test(part(first, seed), error)
     for number, size in enumerate(more, start=1):
         if decision.winner or stop():
             break
-        decision = decide(_joined(decision.match, part(size, seed + number * SEEDS)), error)
+        decision = apply_sequential_test(_joined(decision.match, part(size, seed + number * SEEDS)), error)
     return decision
 
 

@@ -9,7 +9,7 @@ from kilt.errors import PlayError
 from kilt.evaluate.aivat import BlueprintValues
 from kilt.evaluate.estimators import estimator_named
 from kilt.evaluate.log_estimates import estimate_from_log
-from kilt.evaluate.stats import Estimate, estimate
+from kilt.evaluate.stats import Estimate, estimate_mean
 from kilt.games.holdem import Holdem
 from kilt.play.agent import Agent, require_policy
 from kilt.play.blueprint import BlueprintAgent
@@ -44,7 +44,7 @@ class SlumbotRates(NamedTuple):
     aivat_hands: int
 
 
-def blueprint_of(agent: Agent) -> Blueprint | None:
+def underlying_blueprint(agent: Agent) -> Blueprint | None:
     """Return the blueprint from which AIVAT can learn an agent's state values; None if there is none.
 
     An agent that re-solves with a time limit has none, because its strategy cannot be reproduced.
@@ -86,7 +86,7 @@ def slumbot_rates(
     unit = 1000 / game.rules.big_blind
     less = [unit * (hand.won - hand.baseline) for hand in hands if hand.baseline is not None]
     found, evaluated = None, 0
-    blueprint = blueprint_of(agent) if aivat else None
+    blueprint = underlying_blueprint(agent) if aivat else None
     if blueprint:
         whole = [hand.hand for hand in hands if hand.hand is not None]
         states = BlueprintValues(blueprint)
@@ -96,8 +96,8 @@ def slumbot_rates(
         evaluated = judgement.hands
         found = judgement.rows[0].won if judgement.rows else None
     return SlumbotRates(
-        estimate([unit * hand.won for hand in hands]),
-        estimate(less) if len(less) == len(hands) else None,
+        estimate_mean([unit * hand.won for hand in hands]),
+        estimate_mean(less) if len(less) == len(hands) else None,
         found,
         evaluated,
     )

@@ -1,6 +1,6 @@
 """Compute win rates of matches with 95% intervals, in mbb/h: thousandths of a big blind per hand.
 
->>> won = estimate([50.0, -100.0, 150.0, 60.0])
+>>> won = estimate_mean([50.0, -100.0, 150.0, 60.0])
 >>> print(won)
 +40.0 ± 101.5
 """
@@ -37,7 +37,7 @@ class Estimate(NamedTuple):
         return f"{round(self.mean, 1) + 0.0:+.1f} ± {self.margin:.1f}"
 
 
-def estimate(values: npt.ArrayLike) -> Estimate:
+def estimate_mean(values: npt.ArrayLike) -> Estimate:
     """Return the mean of independent values with its 95% interval.
 
     The interval is that of the normal distribution, which suits thirty values or more.
@@ -118,13 +118,13 @@ def win_rate(match: Match) -> Estimate:
     Estimate
         In mbb/h, thousandths of a big blind per hand; ten of them are one bb/100.
     """
-    return estimate(match.results * (1000 / match.big_blind))
+    return estimate_mean(match.results * (1000 / match.big_blind))
 
 
 def played_rate(match: Match) -> Estimate:
     """Return the raw win rate of the first player in the played hands of a match, with its 95% interval, in mbb/h."""
     played = match.results if match.played is None else match.played
-    return estimate(played * (1000 / match.big_blind))
+    return estimate_mean(played * (1000 / match.big_blind))
 
 
 def played_hands(match: Match) -> float:
@@ -139,7 +139,7 @@ def played_hands(match: Match) -> float:
     return units * match.hands / len(match.results)
 
 
-def in_pairs(hands: Sequence[Hand]) -> bool:
+def are_duplicate_pairs(hands: Sequence[Hand]) -> bool:
     """Return whether hands come in pairs with the same cards and the players swapped, as in duplicate matches."""
     pairs = list(zip(hands[::2], hands[1::2], strict=False))
     return 2 * len(pairs) == len(hands) and all(

@@ -67,7 +67,7 @@ def reachable_decisions(agent: PolicyAgent, game: Holdem, board: tuple[int, ...]
                 below.append((position.after(action), after))
 
 
-def tree_report(agent: PolicyAgent, game: Holdem, boards: int = BOARDS, seed: int = 0) -> Report:
+def check_tree_strategy(agent: PolicyAgent, game: Holdem, boards: int = BOARDS, seed: int = 0) -> Report:
     """Run all sanity checks of an unabstracted strategy, and return a report.
 
     Parameters
@@ -110,7 +110,7 @@ def tree_report(agent: PolicyAgent, game: Holdem, boards: int = BOARDS, seed: in
                 for number, weight in enumerate((turn.own * turn.met, turn.own)):
                     faced[number] += weight[best].sum()
                     folded[number] += (weight * fold)[best].sum()
-    findings = [*aces(agent, game), _nuts(game, faced, folded)]
+    findings = [*check_aces(agent, game), _nuts(game, faced, folded)]
     for name, here in zip(rules.round_names, taken, strict=True):
         if total := sum(here.values()):
             figures = {kind: here[kind] / total for kind in KINDS if kind in here}
@@ -118,7 +118,7 @@ def tree_report(agent: PolicyAgent, game: Holdem, boards: int = BOARDS, seed: in
     return Report(game.name, boards, seed, tuple(findings))
 
 
-def aces(agent: PolicyAgent, game: Holdem) -> Iterator[Finding]:
+def check_aces(agent: PolicyAgent, game: Holdem) -> Iterator[Finding]:
     """Check how often a player folds aces in the first round if both players follow a strategy.
 
     The figures are exact, one for each seat.

@@ -33,7 +33,7 @@ from kilt.play.agent import PolicyAgent, PublicPolicy
 from kilt.play.blueprint import BlueprintAgent
 from kilt.play.dealer import Hand
 
-KEPT_EDGES = 512  # maximum number of cached results of `edges_over`: enough for the hands of a chunk of a match
+KEPT_EDGES = 512  # maximum number of cached results of `showdown_edges`: enough for the hands of a chunk of a match
 HANDS_PER_BATCH = 32  # maximum number of hands evaluated together, so that their arrays stay in the processor's cache
 KEPT_LUCK = 4_096  # maximum number of cached results of `baseline_luck`: Leduc hold'em has fewer
 MANY, DRAWN = 1_000, 8  # a mean over more than MANY boards to come uses DRAWN random ones
@@ -91,7 +91,7 @@ class StateValues(Protocol):
         The values are those of `hand_values`, or payoffs if the hand is over.
         """
 
-    def start(self, seat: int) -> float:
+    def value_at_start(self, seat: int) -> float:
         """Return a player's exact mean value at the start of a hand, over all deals of private cards.
 
         The values are those of `hand_values`.
@@ -138,7 +138,7 @@ class LoggedHands:
         return len(self.game.holes)
 
     @cached_property
-    def own(self) -> IntArray:
+    def own_hands(self) -> IntArray:
         """For each observed hand, the index of the private hand that the player held."""
         return np.array([self.game.deck.hole_index(hole) for hole in self.holes])
 
@@ -151,18 +151,18 @@ class LoggedHands:
         assert self.opponents is not None
         return np.array([self.game.deck.hole_index(hole) for hole in self.opponents])
 
-    def moves(self) -> tuple[tuple[Betting, str], ...]:
+    def shared_actions(self) -> tuple[tuple[Betting, str], ...]:
         """Return the actions that the observed hands have in common, each with the position before the action.
 
         Deals of public cards are included as ``/``.
         """
-        return self.game.positions.moves(self.position)
+        return self.game.positions.moves_to(self.position)
 
     def after(self, position: Betting, action: str) -> Betting:
         """Return the position after an action."""
         return self.game.positions.after(position, action)
 
-    def boards_of(self, r: int) -> list[tuple[int, ...]]:
+    def boards_in_round(self, r: int) -> list[tuple[int, ...]]:
         """Return the public cards of each observed hand in round `r`."""
         size = self.game.rules.board_size(r)
         return [board[:size] for board in self.boards]
@@ -172,7 +172,7 @@ class LoggedHands:
 
         If there are no public cards yet, there is a single strategy.
         """
-        boards = self.boards_of(position.round)
+        boards = self.boards_in_round(position.round)
         boards = boards if boards[0] else boards[:1]
         if isinstance(agent, BlueprintAgent):
             return agent.policies(position, boards)
@@ -183,10 +183,12 @@ class LoggedHands:
 
         The array is [1 or row, hand], the result [row].
         """
-        found: FloatArray = by_hand[self._rows if len(by_hand) > 1 else 0, self.own]
+        found: FloatArray = by_hand[self._rows if len(by_hand) > 1 else 0, self.own_hands]
         return found
 
-    def weights(self, evaluated: FloatArray, played: FloatArray, r: int, *, all_cards: bool) -> FloatArray:
+    def importance_weights_by_hand(
+        self, evaluated: FloatArray, played: FloatArray, r: int, *, all_cards: bool
+    ) -> FloatArray:
         """Return the importance weight of each possible private hand of the player, for each observed hand.
 
         The weight is `evaluated` over the sum of `played` (7.20); both [1 or row, hand] are probabilities of reaching
@@ -199,10 +201,10 @@ class LoggedHands:
             weighed /= np.vecdot(played, free)[:, None]
             return weighed
         weights = np.zeros((len(self), self.hands))
-        weights[self._rows, self.own] = self.of_held_hands(evaluated) / self.of_held_hands(played)
+        weights[self._rows, self.own_hands] = self.of_held_hands(evaluated) / self.of_held_hands(played)
         return weights
 
-    def weight(self, evaluated: FloatArray, played: FloatArray, r: int, *, all_cards: bool) -> FloatArray:
+    def importance_weights(self, evaluated: FloatArray, played: FloatArray, r: int, *, all_cards: bool) -> FloatArray:
         """Return the importance weight of each observed hand, which corrects for the strategy that played it.
 
         It is the sum of `weights` over all private hands, and 1 if the strategy that played is the evaluated one.
@@ -228,7 +230,7 @@ class LoggedHands:
             elif position.folded is not None:
                 known = HandValues(np.array([folded_winnings(self, position)]))
             else:
-                known = HandValues(position.stake * self.edge(position.round, all_cards=True)[row])
+                known = HandValues(position.stake * self.showdown_edge(position.round, all_cards=True)[row])
             self._values[row, position.history] = known
         return known
 
@@ -249,11 +251,11 @@ class LoggedHands:
         """
         if r not in self._free:
             theirs = self.opponents or [()] * len(self)
-            seen = [(*board, *hole) for board, hole in zip(self.boards_of(r), theirs, strict=True)]
+            seen = [(*board, *hole) for board, hole in zip(self.boards_in_round(r), theirs, strict=True)]
             self._free[r] = hands_without_cards(self.game.rules, seen).astype(np.float64)
         return self._free[r]
 
-    def edge(self, r: int, *, all_cards: bool) -> FloatArray:
+    def showdown_edge(self, r: int, *, all_cards: bool) -> FloatArray:
         """Return each hand's probability of winning minus that of losing at showdown, given the board of round `r`.
 
         This is the edge of `kilt.cards.edges` over the opponents' hands. With `all_cards`, the result is [row, hand]
@@ -263,12 +265,15 @@ class LoggedHands:
         assert self.opponents is not None
         if not all_cards and 0 < r < last and r not in self._edges:
             if r not in self._held_edges:
-                size, deals = rules.board_size(last), zip(self.holes, self.opponents, self.boards_of(r), strict=True)
+                size, deals = (
+                    rules.board_size(last),
+                    zip(self.holes, self.opponents, self.boards_in_round(r), strict=True),
+                )
                 self._held_edges[r] = np.array([edge(*deal, rules.deck, board_size=size) for deal in deals])
             return self._held_edges[r]
         if r not in self._edges:
-            others = zip(self.opponents, self.boards_of(r), strict=True)
-            self._edges[r] = np.stack([edges_over(rules, *other) for other in others])
+            others = zip(self.opponents, self.boards_in_round(r), strict=True)
+            self._edges[r] = np.stack([showdown_edges(rules, *other) for other in others])
         return self._edges[r] if all_cards else self.of_held_hands(self._edges[r])
 
 
@@ -297,7 +302,7 @@ def hands_without_cards(rules: GameDef, cards: Sequence[Sequence[int]]) -> BoolA
 
 
 @lru_cache(maxsize=KEPT_EDGES)
-def edges_over(rules: GameDef, opponent: tuple[int, ...], board: tuple[int, ...]) -> FloatArray:
+def showdown_edges(rules: GameDef, opponent: tuple[int, ...], board: tuple[int, ...]) -> FloatArray:
     """Return each private hand's probability of winning minus that of losing against the opponent's hand.
 
     Results are cached. This is the edge of `kilt.cards.edges`, given the public cards so far.
@@ -339,7 +344,7 @@ def winnings(seen: LoggedHands, end: Betting, all_cards: bool) -> FloatArray:
     """
     if end.folded is not None:
         return np.full((len(seen), seen.hands) if all_cards else len(seen), folded_winnings(seen, end))
-    return end.stake * seen.edge(end.round, all_cards=all_cards)
+    return end.stake * seen.showdown_edge(end.round, all_cards=all_cards)
 
 
 def folded_winnings(seen: LoggedHands, end: Betting) -> float:
@@ -355,7 +360,7 @@ def bet_call_divat(seen: LoggedHands, end: Betting, all_cards: bool) -> FloatArr
     """
     value, before = winnings(seen, end, all_cards), np.zeros(1)
     for r, level in enumerate(opening_levels(end.rules, end.history)):
-        now = seen.edge(r, all_cards=all_cards)
+        now = seen.showdown_edge(r, all_cards=all_cards)
         value = value - bet_call_stake(end.rules, level, r) * (now - before)
         before = now
     return value
@@ -371,7 +376,7 @@ def divat(seen: LoggedHands, end: Betting, all_cards: bool) -> FloatArray:
     assert seen.opponents is not None
     holes = [None] * len(seen) if all_cards else seen.holes
     for r, level in enumerate(opening_levels(end.rules, end.history)):
-        deals = zip(seen.opponents, holes, seen.boards_of(r), strict=True)
+        deals = zip(seen.opponents, holes, seen.boards_in_round(r), strict=True)
         luck = np.stack([baseline_luck(end.rules, seen.seat, r, level, *deal) for deal in deals])
         value = value - (luck if all_cards else luck[:, 0])
     return value
@@ -453,12 +458,12 @@ def _edges_on(
     rows = np.array(boards, dtype=np.int64).reshape(len(boards), -1)
     if hole is None:
         free = hands_without_cards(rules, [(*board, *opponent) for board in boards])
-        return rows, np.array([edges_over(rules, opponent, board) for board in boards]), free
+        return rows, np.array([showdown_edges(rules, opponent, board) for board in boards]), free
     size = rules.board_size(rules.rounds - 1)
     if rows.shape[1] or not size:
         found = edge_on(hole, opponent, rows, rules.deck, board_size=size)
     else:
-        found = edges_over(rules, opponent, ())[[rules.deck.hole_index(hole)]]
+        found = showdown_edges(rules, opponent, ())[[rules.deck.hole_index(hole)]]
     return rows, found[:, None], np.ones((len(boards), 1), dtype=bool)
 
 
@@ -468,8 +473,8 @@ def bet_call_stake(rules: GameDef, level: int, r: int) -> int:
     `level` is each player's number of chips in the pot. A bet has the size of the round, in no-limit games half the
     pot.
 
-    >>> from kilt.games.gamedef import ready_made
-    >>> bet_call_stake(ready_made("leduc"), 1, 0)  # 1 + 2 + 4
+    >>> from kilt.games.gamedef import load_definition
+    >>> bet_call_stake(load_definition("leduc"), 1, 0)  # 1 + 2 + 4
     7
     """
     for later in range(r, rules.rounds):
@@ -483,12 +488,12 @@ def opening_levels(rules: GameDef, history: str) -> tuple[int, ...]:
 
     In the first round, they are the largest blind.
 
-    >>> from kilt.games.gamedef import ready_made
-    >>> opening_levels(ready_made("leduc"), "rc/crc")
+    >>> from kilt.games.gamedef import load_definition
+    >>> opening_levels(load_definition("leduc"), "rc/crc")
     (1, 3)
     """
     positions = positions_of(rules)
-    moves = positions.moves(positions.replay(history))
+    moves = positions.moves_to(positions.replay(history))
     return (max(rules.blinds), *(max(before.spent) for before, action in moves if action == REVEAL))
 
 

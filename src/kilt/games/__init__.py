@@ -13,7 +13,7 @@ from pathlib import Path
 from kilt.errors import GameError, file_errors
 from kilt.games.bluff import Bluff
 from kilt.games.game import Game
-from kilt.games.gamedef import GameDef, describe, library, ready_made
+from kilt.games.gamedef import GameDef, describe_game, load_definition, shipped_definitions
 from kilt.games.holdem import Holdem, Poker
 from kilt.games.stud import Stud
 
@@ -23,7 +23,7 @@ _BLUFFS = {f"bluff-{a}-{b}": (a, b) for a, b in ((1, 1), (2, 1), (2, 2))}
 def ready_made_games() -> dict[str, str]:
     """Return the names of the games that ship with kilt, each with a one-line description."""
     dice = {name: f"Bluff (liar's dice) with {a} and {b} dice" for name, (a, b) in _BLUFFS.items()}
-    return {name: describe(name) for name in library()} | dice
+    return {name: describe_game(name) for name in shipped_definitions()} | dice
 
 
 @file_errors()
@@ -47,8 +47,8 @@ def load_game(name: str | Path) -> Game:
     """
     if str(name) in _BLUFFS:
         return Bluff(_BLUFFS[str(name)])
-    if str(name) in library():
-        return poker(ready_made(str(name)), str(name))
+    if str(name) in shipped_definitions():
+        return poker(load_definition(str(name)), str(name))
     if str(name).startswith("spot "):
         raise GameError(f"{name} is only a part of a game: use the run of a whole game")
     if not Path(name).exists():

@@ -153,10 +153,10 @@ class Bluff:
         shown = self._rolls[0][hands[0]] + self._rolls[1][hands[1]]
         matching = shown.count(FACES[STAR]) + (shown.count(FACES[face]) if face != STAR else 0)
         bidder = (len(position.bids) - 1) % 2
-        worth = self.worth(bidder if matching >= quantity + 1 else 1 - bidder)
+        worth = self.payoff_if_won(bidder if matching >= quantity + 1 else 1 - bidder)
         return worth, -worth
 
-    def worth(self, winner: int) -> float:
+    def payoff_if_won(self, winner: int) -> float:
         """Return what player 0 wins or loses if a given player wins the round."""
         following = self._next_round(winner)
         worth = 1.0 if following is None else VALUES[following]

@@ -26,7 +26,7 @@ The last two keys are not the ACPC's; they define stud games. Up-cards belong to
 the first round the private cards are ``numHoleCards``. A round deals public cards first, then up-cards, then cards face
 down.
 
->>> game = ready_made("holdem.nolimit.2p")
+>>> game = load_definition("holdem.nolimit.2p")
 >>> game.stacks, game.blinds, game.first_player, game.board_size(2)
 ((20000, 20000), (100, 50), (1, 0, 0, 0), 4)
 >>> GameDef.parse(str(game)) == game
@@ -126,7 +126,7 @@ class GameDef:
 
         `source` is the name of the definition in error messages.
 
-        >>> GameDef.parse(str(ready_made("kuhn")).replace("blind = 1", "blind = one"), source="my.game")
+        >>> GameDef.parse(str(load_definition("kuhn")).replace("blind = 1", "blind = one"), source="my.game")
         Traceback (most recent call last):
             ...
         kilt.errors.GameError: blind is 'one 1'; it takes whole numbers: check `blind` in my.game, line 5
@@ -148,7 +148,7 @@ class GameDef:
             text = Path(path).read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError) as error:
             reason = getattr(error, "strerror", None) or "it is not text"
-            known = ", ".join(library())
+            known = ", ".join(shipped_definitions())
             raise GameError(f"cannot read {path} ({reason}): check the path, or use one of {known}") from None
         return cls.parse(text, source=str(path))
 
@@ -178,7 +178,7 @@ class GameDef:
         """Whether players get private cards after the first round."""
         return bool(self.up_cards or self.down_cards)
 
-    def dealt(self, round: int) -> tuple[int, int, int, int, int]:  # noqa: A002
+    def cards_dealt(self, round: int) -> tuple[int, int, int, int, int]:  # noqa: A002
         """Return the numbers of cards that a round of a two-player game deals, in the order of dealing.
 
         Hole cards are not included.
@@ -186,7 +186,7 @@ class GameDef:
         The five numbers are public cards, up-cards of player 0 and of player 1, and cards face down for player 0 and
         for player 1.
 
-        >>> ready_made("leduc-stud").dealt(1), ready_made("holdem.limit.2p").dealt(1)
+        >>> load_definition("leduc-stud").cards_dealt(1), load_definition("holdem.limit.2p").cards_dealt(1)
         ((0, 1, 1, 0, 0), (3, 0, 0, 0, 0))
         """
         up, down = (cards[round] if cards else 0 for cards in (self.up_cards, self.down_cards))
@@ -204,16 +204,16 @@ class GameDef:
     def round_names(self) -> tuple[str, ...]:
         """The names of the betting rounds in order; Texas hold'em has preflop, flop, turn and river.
 
-        >>> ready_made("holdem.limit.2p").round_names, ready_made("leduc").round_names
+        >>> load_definition("holdem.limit.2p").round_names, load_definition("leduc").round_names
         (('preflop', 'flop', 'turn', 'river'), ('round 1', 'round 2'))
         """
-        return names_of_rounds(self.board_cards)
+        return name_rounds(self.board_cards)
 
     @cached_property
     def seat_names(self) -> tuple[str, ...]:
         """The names of the two seats: by their blinds, or by who acts first if both post the same blind.
 
-        >>> ready_made("holdem.limit.2p").seat_names, ready_made("leduc").seat_names
+        >>> load_definition("holdem.limit.2p").seat_names, load_definition("leduc").seat_names
         (('big blind', 'small blind'), ('first to act', 'second to act'))
         """
         if len(set(self.blinds)) > 1:
@@ -336,10 +336,10 @@ def _fields(entries: dict[str, list[str]]) -> dict[str, Any]:
     return fields
 
 
-def library() -> dict[str, str]:
+def shipped_definitions() -> dict[str, str]:
     """Return the texts of the game definitions that ship with kilt, by name.
 
-    >>> sorted(library())[:3]
+    >>> sorted(shipped_definitions())[:3]
     ['holdem.2-1', 'holdem.2-4', 'holdem.3-1']
     """
     shelf = files("kilt.games") / "library"
@@ -350,42 +350,42 @@ def library() -> dict[str, str]:
     }
 
 
-def ready_made(name: str) -> GameDef:
+def load_definition(name: str) -> GameDef:
     """Return a game definition that ships with kilt; raise GameError if the name is unknown.
 
-    >>> ready_made("kuhn").blinds
+    >>> load_definition("kuhn").blinds
     (1, 1)
     """
     return GameDef.parse(_ready_made_text(name), source=f"{name}.game")
 
 
-def describe(name: str) -> str:
+def describe_game(name: str) -> str:
     """Return the one-line description of a game that ships with kilt.
 
-    >>> describe("kuhn")
+    >>> describe_game("kuhn")
     'Kuhn poker: three cards, one of them each, antes of 1, one bet of 1'
     """
     return _ready_made_text(name).splitlines()[0].removeprefix("#").strip()
 
 
 def _ready_made_text(name: str) -> str:
-    shelf = library()
+    shelf = shipped_definitions()
     if name not in shelf:
         raise GameError(f"there is no ready-made game {name!r}: choose from {', '.join(shelf)}")
     return shelf[name]
 
 
-def names_of_rounds(board_cards: tuple[int, ...]) -> tuple[str, ...]:
+def name_rounds(board_cards: tuple[int, ...]) -> tuple[str, ...]:
     """Return the names of betting rounds, given the number of public cards that each round adds."""
     if board_cards == TEXAS_BOARD[: len(board_cards)]:
         return ("preflop", "flop", "turn", "river")[: len(board_cards)]
     return tuple(f"round {number + 1}" for number in range(len(board_cards)))
 
 
-def round_named(name: str, names: tuple[str, ...]) -> int:
+def round_from_name(name: str, names: tuple[str, ...]) -> int:
     """Return the index of a round, given its name or its number from 1.
 
-    >>> round_named("turn", ("preflop", "flop", "turn", "river")), round_named("2", ("round 1", "round 2"))
+    >>> round_from_name("turn", ("preflop", "flop", "turn", "river")), round_from_name("2", ("round 1", "round 2"))
     (2, 1)
     """
     known = {each: number for number, each in enumerate(names)} | {str(n + 1): n for n in range(len(names))}

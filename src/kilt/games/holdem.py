@@ -3,15 +3,15 @@
 Betting and cards are independent until the end of a hand: `Betting` is the public position, and `Holdem` deals the
 cards and computes the payoffs.
 
->>> from kilt.games.gamedef import ready_made
->>> game = Holdem(ready_made("holdem.nolimit.2p"))
+>>> from kilt.games.gamedef import load_definition
+>>> game = Holdem(load_definition("holdem.nolimit.2p"))
 >>> position = game.start()
 >>> position.actor, position.raise_bounds()  # the small blind acts first, and raises *to* 200 chips at least
 (1, (200, 20000))
 >>> position.after("r300").after("c").history
 'r300c'
 >>> flop = game.replay("r300c/")
->>> flop.round, flop.actor, [(before.actor, action) for before, action in game.positions.moves(flop)]
+>>> flop.round, flop.actor, [(before.actor, action) for before, action in game.positions.moves_to(flop)]
 (1, 0, [(1, 'r300'), (0, 'c'), (-1, '/')])
 """
 
@@ -247,7 +247,7 @@ class Positions:
                 raise GameError(f"the betting {quoted(history)} is impossible: {error}") from None
         return self._keep(history, "", position)
 
-    def moves(self, position: Betting) -> tuple[tuple[Betting, str], ...]:
+    def moves_to(self, position: Betting) -> tuple[tuple[Betting, str], ...]:
         """Return the actions that lead to a betting position, each with the position before it.
 
         Chance's ``/`` is included.

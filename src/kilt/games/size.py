@@ -25,13 +25,13 @@ which takes about R² / 2B additions for all of them. The other counts follow fr
 As in that paper, only stacks and `maxRaises` limit the raises of a round. The ACPC's server, and with it
 `games.holdem`, allows none after 63 actions.
 
->>> from kilt.games.gamedef import ready_made
->>> size = size_of(ready_made("holdem.limit.2p"))
+>>> from kilt.games.gamedef import load_definition
+>>> size = size_of(load_definition("holdem.limit.2p"))
 >>> size.decisions, size.decisions.total
 ((8, 70, 630, 5670), 6378)
 >>> f"{size.information_sets.total:,}"
 '319,365,922,522,608'
->>> f"{size_of(ready_made('holdem.nolimit.2p.1-2')).information_sets.total:.4e}"
+>>> f"{size_of(load_definition('holdem.nolimit.2p.1-2')).information_sets.total:.4e}"
 '7.2317e+72'
 """
 
@@ -52,7 +52,7 @@ from kilt.cards.isomorphism import Isomorphism
 from kilt.errors import GameError
 from kilt.games.bluff import FACES, Bluff
 from kilt.games.gamedef import UNLIMITED_RAISES, GameDef
-from kilt.games.size_kernels import too_small
+from kilt.games.size_kernels import count_illegal_all_ins
 
 MOST_SECONDS = 60.0  # games that would take longer to count are refused
 
@@ -65,7 +65,7 @@ class Counts(tuple[int, ...]):
         """The sum of the counts over all rounds."""
         return sum(self)
 
-    def times(self, factors: Iterable[int]) -> Counts:
+    def multiply(self, factors: Iterable[int]) -> Counts:
         """Multiply the count of each round by a factor."""
         return Counts(map(mul, self, factors))
 
@@ -96,8 +96,8 @@ def size_of(game: GameDef | Bluff) -> GameSize:
 
     Raises GameError if the game has more than two players, or if counting would take too long.
 
-    >>> from kilt.games.gamedef import ready_made
-    >>> size_of(ready_made("leduc")).canonical_information_sets
+    >>> from kilt.games.gamedef import load_definition
+    >>> size_of(load_definition("leduc")).canonical_information_sets
     (18, 450)
     >>> size_of(Bluff((2, 2))).information_sets.total  # [Johanson16 §3.2.3]: 352 million
     352321536
@@ -107,18 +107,18 @@ def size_of(game: GameDef | Bluff) -> GameSize:
     decisions, actions = _betting(game)
     deck, hole = game.deck, game.hole_cards
     # Groups of cards in the order of dealing: all cards up to a round, and the cards that one player sees.
-    whole = [[n for each in range(r + 1) for n in game.dealt(each)] for r in range(game.rounds)]
-    boards = [[n for each in range(r + 1) for n in game.dealt(each)[:-1]] for r in range(game.rounds)]
+    whole = [[n for each in range(r + 1) for n in game.cards_dealt(each)] for r in range(game.rounds)]
+    boards = [[n for each in range(r + 1) for n in game.cards_dealt(each)[:-1]] for r in range(game.rounds)]
     seen = [_deals(deck.size, (hole, *board)) for board in boards]
     return GameSize(
         decisions=decisions,
         actions=actions,
-        states=decisions.times(_deals(deck.size, (hole, hole, *dealt)) for dealt in whole),
-        information_sets=decisions.times(seen),
-        canonical_information_sets=decisions.times(
+        states=decisions.multiply(_deals(deck.size, (hole, hole, *dealt)) for dealt in whole),
+        information_sets=decisions.multiply(seen),
+        canonical_information_sets=decisions.multiply(
             Isomorphism((hole, *filter(None, board)), deck).size for board in boards
         ),
-        infoset_actions=actions.times(seen),
+        infoset_actions=actions.multiply(seen),
     )
 
 
@@ -128,8 +128,8 @@ def abstract_size(game: GameDef, buckets: str) -> BucketedSize:
     With perfect recall (PR), numbers are the buckets into which each bucket of the previous round splits; with
     imperfect recall (IR), they are the numbers of buckets of the rounds [Johanson16 table 5.2].
 
-    >>> from kilt.games.gamedef import ready_made
-    >>> holdem = ready_made("holdem.limit.2p")
+    >>> from kilt.games.gamedef import load_definition
+    >>> holdem = load_definition("holdem.limit.2p")
     >>> abstract_size(holdem, "PR 2-2-2-2").buckets
     (2, 4, 8, 16)
     >>> abstract_size(holdem, "IR 169-9000-9000-9000").information_sets.total
@@ -145,7 +145,7 @@ def abstract_size(game: GameDef, buckets: str) -> BucketedSize:
         raise GameError(f"{buckets!r} is for {len(numbers)} rounds; the game has {game.rounds}: give one number each")
     per_round = Counts(accumulate(numbers, mul) if match[1].upper() == "PR" else numbers)
     decisions, actions = _betting(game)
-    return BucketedSize(per_round, decisions.times(per_round), actions.times(per_round))
+    return BucketedSize(per_round, decisions.multiply(per_round), actions.multiply(per_round))
 
 
 def _bluff(game: Bluff) -> GameSize:
@@ -264,7 +264,7 @@ def _too_small(behind: int, blind: int, deeper: int, most: int, bound: int) -> l
     bounded = most < (behind - 1) // blind
     sums, product = [0] * behind, 1
     for prime in filter(_is_prime, range(2**30 - 1, 0, -2)):
-        residues = too_small(behind, blind, deeper, most, bounded, prime).tolist()
+        residues = count_illegal_all_ins(behind, blind, deeper, most, bounded, prime).tolist()
         inverse = pow(product, -1, prime)
         sums = [n + product * ((r - n) * inverse % prime) for n, r in zip(sums, residues, strict=True)]
         product *= prime

@@ -9,7 +9,9 @@ from kilt.jit import kernel
 
 
 @kernel
-def too_small(behind: int, blind: int, deeper: int, most: int, bounded: bool, prime: int) -> npt.NDArray[np.int64]:
+def count_illegal_all_ins(
+    behind: int, blind: int, deeper: int, most: int, bounded: bool, prime: int
+) -> npt.NDArray[np.int64]:
     """Count the all-in raises of a deeper stack that are too small to be legal.
 
     There is a count for each number of chips behind.

@@ -5,8 +5,8 @@ The game definition gives the number of cards of each kind that a round deals (`
 of player 1, then the cards that player 0 and player 1 got face down. `Stud.board_name` writes the part that a player
 sees.
 
->>> from kilt.games.gamedef import ready_made
->>> game = Stud(ready_made("leduc-stud"), "leduc-stud")
+>>> from kilt.games.gamedef import load_definition
+>>> game = Stud(load_definition("leduc-stud"), "leduc-stud")
 >>> board = game.deck.cards("KhQs" "JhJs")  # up-cards, then a face-down card for each player
 >>> game.board_name(board, player=0), game.board_name(board, player=1)
 ('/Kh:Qs/(Jh)', '/Kh:Qs/(Js)')
@@ -38,12 +38,12 @@ class Stud(Poker):
 
     name: str = "stud"
 
-    def dealt(self, board: Board) -> list[DealtCards]:
+    def split_board(self, board: Board) -> list[DealtCards]:
         """Split a board into the cards of each round, up to the last round that dealt cards."""
         found, start = [], 0
         for r in range(self.rules.rounds):
             parts = []
-            for size in self.rules.dealt(r):
+            for size in self.rules.cards_dealt(r):
                 parts.append(board[start : start + size])
                 start += size
             found.append(DealtCards(parts[0], (parts[1], parts[2]), (parts[3], parts[4])))
@@ -54,7 +54,7 @@ class Stud(Poker):
     @cached_property
     def _counting(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
         """The positions on a complete board of the cards that count for each player."""
-        rounds = self.dealt(tuple(range(sum(sum(self.rules.dealt(r)) for r in range(self.rules.rounds)))))
+        rounds = self.split_board(tuple(range(sum(sum(self.rules.cards_dealt(r)) for r in range(self.rules.rounds)))))
         first, second = (tuple(c for r in rounds for c in (*r.board, *r.up[p], *r.down[p])) for p in (0, 1))
         return first, second
 
@@ -62,7 +62,7 @@ class Stud(Poker):
         """Return all ways to deal the cards of the next round from the remaining cards; all are equally likely."""
         held = {*self._holes[hands[0]], *self._holes[hands[1]], *board}
         rest = tuple(card for card in range(self.deck.size) if card not in held)
-        ways = list(_ways(rest, self.rules.dealt(position.round + 1)))
+        ways = list(_ways(rest, self.rules.cards_dealt(position.round + 1)))
         return [((*board, *cards), 1 / len(ways)) for cards in ways]
 
     def _shown(self, player: int, hand: int, board: Board) -> tuple[int, ...]:
@@ -76,7 +76,7 @@ class Stud(Poker):
         the player's own cards that are face down.
         """
         name, parts = self.deck.name, []
-        for r in self.dealt(board):
+        for r in self.split_board(board):
             up = ":".join(map(name, r.up)) if any(r.up) else ""
             down = f"({name(r.down[player])})" if r.down[player] else ""
             parts.append(f"{name(r.board)}{up}{down}")

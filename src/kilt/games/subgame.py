@@ -73,7 +73,7 @@ class Subgame(Holdem):
     hand_marks : ndarray, shape (marks, hands of the deck), optional
         Properties of hands that suit isomorphism must preserve: see `Holdem.marks`.
     continued : ContinuationValues, optional
-        Values of showdowns in a game that ends early: see `first_round_of`.
+        Values of showdowns in a game that ends early: see `cut_after_first_round`.
     """
 
     first: Betting = field(kw_only=True)
@@ -191,14 +191,15 @@ def subgame(game: Holdem, position: Betting, board: str | Sequence[int], ranges:
     return found
 
 
-def first_round_of(game: Subgame) -> Subgame:
+def cut_after_first_round(game: Subgame) -> Subgame:
     """Return a subgame that is cut off after its first round: players who have not folded go to showdown.
 
     `ContinuationValues` give the values of these showdowns.
 
     >>> from kilt.games import load_game
     >>> leduc = load_game("leduc")
-    >>> first_round_of(subgame(leduc, leduc.start(), "", np.ones((2, 6)))).start().after("c").after("c").actions()
+    >>> whole = subgame(leduc, leduc.start(), "", np.ones((2, 6)))
+    >>> cut_after_first_round(whole).start().after("c").after("c").actions()
     ()
     """
     rules, rounds = game.rules, game.first.round + 1

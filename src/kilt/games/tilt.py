@@ -5,10 +5,10 @@ opponent fold. With 7, 0, 0, 7, a winner gets 7% more; with 0, −7, 0, 0, lost 
 solved with a tilt plays the real game and is evaluated with the real payoffs.
 
 >>> from kilt.games import load_game
->>> game = tilted(load_game("kuhn"), (7, 0, 0, 7))
+>>> game = tilt_game(load_game("kuhn"), (7, 0, 0, 7))
 >>> game.payoffs(game.replay("rf"), (0, 1), ()), game.payoffs(game.replay("rc"), (0, 1), ())
 ((1.07, -1.0), (-2.0, 2.14))
->>> tilted(load_game("kuhn"), (0, 0, 0, 0)) == load_game("kuhn") == game.real
+>>> tilt_game(load_game("kuhn"), (0, 0, 0, 0)) == load_game("kuhn") == game.real
 True
 """
 
@@ -38,7 +38,7 @@ REMEDY = (
 class TiltedGame(Holdem):
     """A poker game whose payoffs are changed by percentages that depend on the player and the result.
 
-    The function `tilted` makes it.
+    The function `tilt_game` makes it.
 
     Attributes
     ----------
@@ -77,7 +77,7 @@ class TiltedGame(Holdem):
         return float(first), float(second)
 
 
-def tilted(game: Game, tilt: Sequence[float]) -> Game:
+def tilt_game(game: Game, tilt: Sequence[float]) -> Game:
     """Return a game whose payoffs change by percentages that depend on the player and on how a hand ends.
 
     Parameters
@@ -109,10 +109,10 @@ def tilted(game: Game, tilt: Sequence[float]) -> Game:
     return TiltedGame(game.rules, game.name, tilt=(numbers[:4], numbers[-4:]))
 
 
-def tilt_of(text: str) -> tuple[float, ...]:
+def parse_tilt(text: str) -> tuple[float, ...]:
     """Parse a tilt of payoffs from text: percentages that are separated by commas.
 
-    >>> tilt_of("7,0,0,7")
+    >>> parse_tilt("7,0,0,7")
     (7.0, 0.0, 0.0, 7.0)
     """
     try:

@@ -42,7 +42,7 @@ from kilt.play.agent import Observation, PlayedHand
 from kilt.play.dealer import Cards, Dealer, Hand
 
 COMMENTS = ("#", ";")  # lines that begin like this are comments
-_NOTE = re.compile(r"^# hand (\d+): (.*)$", re.MULTILINE)  # see `log_entry`
+_NOTE = re.compile(r"^# hand (\d+): (.*)$", re.MULTILINE)  # see `format_log_entry`
 
 _STATE = re.compile(r"MATCHSTATE:([01]):([0-9]{1,10}):([^:]*):([^:]*)")
 _HAND = re.compile(r"STATE:([0-9]{1,10}):([^:]*):([^:]*):([^:]*):([^:]*)")
@@ -97,7 +97,7 @@ class MatchState:
         if end.folded is not None:
             won = -won if end.folded == me else won
         elif all(self.holes):
-            won = Dealer(game).ended(self.number, end, Cards(self.holes, self.board), ("", "")).payoffs[me]
+            won = Dealer(game).finish_hand(self.number, end, Cards(self.holes, self.board), ("", "")).payoffs[me]
         else:
             raise PlayError(f"the dealer does not show the cards of a showdown: {self}; players who remember need them")
         return PlayedHand(end, me, self.hand, self.board, self.holes[1 - me], won)
@@ -111,7 +111,7 @@ class MatchState:
         return self._text
 
 
-def seen_by(viewer: int, number: int, position: Betting, cards: Cards) -> MatchState:
+def state_for_player(viewer: int, number: int, position: Betting, cards: Cards) -> MatchState:
     """Return the state of a hand as a dealer sends it to the player at position `viewer`.
 
     The opponent's cards are included only after a showdown.
@@ -119,7 +119,8 @@ def seen_by(viewer: int, number: int, position: Betting, cards: Cards) -> MatchS
     >>> from kilt.games import load_game
     >>> game = load_game("leduc")
     >>> cards = Cards(((5,), (2,)), (3,))
-    >>> str(seen_by(0, 7, game.start(), cards)), str(seen_by(0, 7, read_betting("cc/cc", game), cards))
+    >>> turn = read_betting("cc/cc", game)
+    >>> str(state_for_player(0, 7, game.start(), cards)), str(state_for_player(0, 7, turn, cards))
     ('MATCHSTATE:0:7::As|', 'MATCHSTATE:0:7:cc/cc:As|Kh/Ks')
     """
     showdown = position.actor == TERMINAL and position.folded is None
@@ -205,7 +206,7 @@ def read_action(position: Betting, text: str) -> str:
     raise PlayError(f"{quoted(text)} is no action; use {', '.join(position.passive_actions())}{sizes}")
 
 
-def corrected(position: Betting, action: str) -> str:
+def correct_action(position: Betting, action: str) -> str:
     """Return the legal action that replaces a player's action under the rules of the competition.
 
     A raise in a no-limit game is moved to the nearest legal size. Other illegal actions become a call, and so does a
@@ -213,7 +214,7 @@ def corrected(position: Betting, action: str) -> str:
 
     >>> from kilt.games import load_game
     >>> start = load_game("holdem.nolimit.2p").start()
-    >>> corrected(start, "r150"), corrected(start, "r99999"), corrected(start.after("c"), "f")
+    >>> correct_action(start, "r150"), correct_action(start, "r99999"), correct_action(start.after("c"), "f")
     ('r200', 'r20000', 'c')
     """
     action, bounds = read_action(position, action), position.raise_bounds()
@@ -246,12 +247,12 @@ class Log(NamedTuple):
     comments: list[str]
 
 
-def log_entry(hand: Hand) -> str:
+def format_log_entry(hand: Hand) -> str:
     """Return a hand as the lines of a log: first its players' notes as comments, then the hand itself."""
     noted = [
         f"# hand {hand.number}: {name}: {note}" for name, note in zip(hand.players, hand.notes, strict=False) if note
     ]
-    return "".join(f"{line}\n" for line in [*noted, log_line(hand)])
+    return "".join(f"{line}\n" for line in [*noted, format_log_line(hand)])
 
 
 def read_notes(text: str) -> dict[int, list[str]]:
@@ -268,7 +269,7 @@ def read_notes(text: str) -> dict[int, list[str]]:
     return found
 
 
-def with_notes(hand: Hand, notes: Mapping[int, Sequence[str]], *names: tuple[str, str]) -> Hand:
+def add_notes(hand: Hand, notes: Mapping[int, Sequence[str]], *names: tuple[str, str]) -> Hand:
     """Return a copy of a hand with the notes of its two players added.
 
     `notes` is the result of `read_notes`. Each pair in `names` is a player's name in the hand and another name under
@@ -284,13 +285,13 @@ def with_notes(hand: Hand, notes: Mapping[int, Sequence[str]], *names: tuple[str
     return hand._replace(notes=(note(first), note(second)))
 
 
-def log_line(hand: Hand) -> str:
+def format_log_line(hand: Hand) -> str:
     """Return a finished hand as one line of a log.
 
     >>> from kilt.games import load_game
     >>> game = load_game("holdem.nolimit.2p")
     >>> line = "STATE:0:cr20000c///:8dJd|Td4d/As9d6s/3d/6c:20000|-20000:Raw|Ex"
-    >>> log_line(read_hand(line, game)) == line
+    >>> format_log_line(read_hand(line, game)) == line
     True
     """
     cards = _write_cards(hand.position, hand.cards.holes, hand.board)
@@ -312,7 +313,7 @@ def read_hand(line: str, game: Holdem) -> Hand:
         raise PlayError(f"the betting {quoted(found[2])} does not end the hand; logs have hands that are over")
     if not all(holes):
         raise PlayError(f"the cards {quoted(found[3])} lack those of a player; logs show all")
-    hand = Dealer(game).ended(int(found[1]), position, Cards(holes, board), players)
+    hand = Dealer(game).finish_hand(int(found[1]), position, Cards(holes, board), players)
     if hand.payoffs != payoffs:
         raise PlayError(
             f"the payoffs are {found[4]}, but {game.name} pays {_write_chips(hand.payoffs)} for these cards "
@@ -321,12 +322,12 @@ def read_hand(line: str, game: Holdem) -> Hand:
     return hand
 
 
-def decoded(data: bytes) -> str:
+def decode_log(data: bytes) -> str:
     r"""Decode the bytes of a log as UTF-8 or, if that fails, as Latin-1.
 
     Older programs write names in Latin-1.
 
-    >>> decoded("Zoë".encode()), decoded(b"Zo\xeb")
+    >>> decode_log("Zoë".encode()), decode_log(b"Zo\xeb")
     ('Zoë', 'Zoë')
     """
     try:
@@ -381,7 +382,7 @@ def read_names(names: Sequence[str]) -> tuple[str, str]:
     return names[0], names[1]
 
 
-def different_names(names: Sequence[str]) -> tuple[str, str]:
+def require_different_names(names: Sequence[str]) -> tuple[str, str]:
     """Raise PlayError if two players' names are equal, or if a log cannot contain them.
 
     The names are returned as a tuple.

@@ -60,7 +60,7 @@ class JointTree:
         start = game.start()
         self.roots = [self._add(start, [agents[seat ^ swap].start for seat in (0, 1)], swap) for swap in (0, 1)]
 
-    def write(self, edge: int) -> None:
+    def add_states(self, edge: int) -> None:
         """Add the states that follow an action to this tree.
 
         `edge` is the number of the action in the tree.
@@ -186,7 +186,7 @@ class BatchMatch:
                 return
             going = going[:waiting]
             for edge in np.unique(wanted[:waiting]).tolist():
-                tree.write(edge)
+                tree.add_states(edge)
 
     def _sides(self, cards: IntArray, hands: IntArray) -> tuple[Side, Side]:
         """Return, for each player, the weights of the blueprint and the buckets of the dealt hands."""
@@ -214,10 +214,10 @@ class BatchMatch:
 def _side(agent: BlueprintAgent, bucket: npt.NDArray[np.uint32]) -> Side:
     rule = agent.rule.numbers
     assert rule is not None
-    return Side(*bytes_of(agent.blueprint), rule, bucket)
+    return Side(*weights_as_bytes(agent.blueprint), rule, bucket)
 
 
-def bytes_of(blueprint: Blueprint) -> tuple[npt.NDArray[np.uint8], int]:
+def weights_as_bytes(blueprint: Blueprint) -> tuple[npt.NDArray[np.uint8], int]:
     """Return the action weights of a blueprint as raw bytes, together with the number of bytes per weight.
 
     With raw bytes, one compiled kernel works for all types of weights.

@@ -55,7 +55,7 @@ class Side(NamedTuple):
 
 
 @inlined
-def weight_of(shares: npt.NDArray[np.uint8], width: int, slot: np.uint64) -> float:
+def read_weight(shares: npt.NDArray[np.uint8], width: int, slot: np.uint64) -> float:
     """Return an action weight of a strategy as a number, given the bytes in which it is stored.
 
     Each weight has `width` bytes, the lowest byte first.
@@ -67,7 +67,7 @@ def weight_of(shares: npt.NDArray[np.uint8], width: int, slot: np.uint64) -> flo
 
 
 @subkernel
-def chosen(
+def choose_action(
     side: Side, first: np.uint64, bucket: np.uint32, count: Any, call: Any, ruled: bool, draw: float, row: FloatArray
 ) -> Any:
     """Choose an action with the probabilities of a precomputed strategy, by a random number in [0, 1).
@@ -79,7 +79,7 @@ def chosen(
     slot = first + np.uint64(bucket) * np.uint64(count)
     whole = 0.0
     for action in range(count):
-        row[action] = weight_of(side.shares, side.width, slot + np.uint64(action))
+        row[action] = read_weight(side.shares, side.width, slot + np.uint64(action))
         whole += row[action]
     if whole == 0:  # the information set was never reached
         return call
@@ -131,10 +131,10 @@ def play_hands(
                 draw = uniform(keys[d, seat], np.uint64(here.action_draw))
                 if here.player == 0:
                     bucket = first.bucket[d, here.round, seat]
-                    place = chosen(first, here.first, bucket, count, call, here.ruled > 0, draw, row)
+                    place = choose_action(first, here.first, bucket, count, call, here.ruled > 0, draw, row)
                 else:
                     bucket = second.bucket[d, here.round, seat]
-                    place = chosen(second, here.first, bucket, count, call, here.ruled > 0, draw, row)
+                    place = choose_action(second, here.first, bucket, count, call, here.ruled > 0, draw, row)
             number = np.int64(here.edge) + place
             edge = edges[number]
             if edge.lower < 0:

@@ -80,7 +80,7 @@ class OwnDecision(NamedTuple):
     action: str  # the action taken; "" for the decision still to be made
 
     @property
-    def shares(self) -> FloatArray:
+    def node_probabilities(self) -> FloatArray:
         """The probability of each node at which the player may be, given the node at the previous decision.
 
         The shape is (branches, 1): see `Branch.share`.
@@ -199,9 +199,9 @@ class BlueprintAgent:
         """
         weights = self._weights(spot.before, spot.turn, board)
         apart = [(actions, table.take(column, axis=1)) for actions, table in spot.tables]
-        return PublicPolicy(*mixture(apart, weights), np.arange(len(column)))
+        return PublicPolicy(*mix_policies(apart, weights), np.arange(len(column)))
 
-    def level_taken(self, position: Betting) -> float:
+    def translated_bet(self, position: Betting) -> float:
         """Return the size of the bet that the agent faces, as the agent has translated it, in chips.
 
         Chips are counted over the whole hand.
@@ -237,7 +237,7 @@ class BlueprintAgent:
         if len(tables) == 1:
             alike = tables[0]
         elif all(len(decision.branches) == 1 for decision in before):
-            alike = mixture(tables, self._weights(before, turn, ()))
+            alike = mix_policies(tables, self._weights(before, turn, ()))
         return DecisionContext(before, turn, tables, alike)
 
     def _weights(self, before: list[OwnDecision], last: OwnDecision, board: tuple[int, ...]) -> FloatArray:
@@ -247,7 +247,7 @@ class BlueprintAgent:
         all hands have the same probabilities.
         """
         if not before:
-            return last.shares
+            return last.node_probabilities
         at = before[-1].position
         seen = board[: at.rules.board_size(at.round)]  # cards dealt after the last decision do not matter
         key = last.position.history, seen
@@ -261,9 +261,11 @@ class BlueprintAgent:
             column = self.blueprint.hand_buckets(at.actor, at.round, board)
             tables = [PublicPolicy(*self._table(at, branch.state), column) for branch in turn.branches]
             weights = weights * [table.probability(turn.action) for table in tables]
-        weights = weights[[branch.earlier for branch in last.branches]] * last.shares
+        weights = weights[[branch.earlier for branch in last.branches]] * last.node_probabilities
         total = weights.sum(axis=0)
-        scaled: FloatArray = np.where(total > 0, weights, last.shares) / np.where(total > 0, total, last.shares.sum())
+        scaled: FloatArray = np.where(total > 0, weights, last.node_probabilities) / np.where(
+            total > 0, total, last.node_probabilities.sum()
+        )
         return scaled
 
     def _table(self, position: Betting, state: AbstractState) -> ActionTable:
@@ -453,10 +455,10 @@ class BlueprintAgent:
         """
         if position.rules != self.game.rules:
             raise PlayError(f"{self.name} plays only {self.game.name}, and not this game")
-        return self.game.positions.moves(position)
+        return self.game.positions.moves_to(position)
 
 
-def mixture(tables: Sequence[ActionTable], weights: FloatArray) -> ActionTable:
+def mix_policies(tables: Sequence[ActionTable], weights: FloatArray) -> ActionTable:
     """Return the weighted mean of several tables of action probabilities.
 
     `weights` has the shape (tables, columns) or (tables, 1).

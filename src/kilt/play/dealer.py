@@ -55,7 +55,7 @@ class Hand(NamedTuple):
         """The public cards that were dealt before the hand ended."""
         return self.cards.board[: self.position.rules.board_size(self.position.round)]
 
-    def seen_by(self, seat: int) -> PlayedHand:
+    def from_seat(self, seat: int) -> PlayedHand:
         """Return the hand as the player in a given seat saw it.
 
         The opponent's cards are included only after a showdown.
@@ -165,18 +165,18 @@ class Dealer:
                 position = after(position, action)
             except GameError as error:
                 raise PlayError(f"{agents[seat].name} failed in hand {number}: {error}") from None
-        hand = self.ended(number, position, cards, (agents[0].name, agents[1].name))
+        hand = self.finish_hand(number, position, cards, (agents[0].name, agents[1].name))
         observers: list[Callable[[PlayedHand], str | None] | None] = [
             getattr(agent, "observe_hand", None) for agent in agents
         ]
         if not any(observers):
             return hand
         first, second = (
-            (observe(hand.seen_by(seat)) or "") if observe else "" for seat, observe in enumerate(observers)
+            (observe(hand.from_seat(seat)) or "") if observe else "" for seat, observe in enumerate(observers)
         )
         return hand._replace(notes=(first, second))
 
-    def ended(self, number: int, position: Betting, cards: Cards, players: tuple[str, str]) -> Hand:
+    def finish_hand(self, number: int, position: Betting, cards: Cards, players: tuple[str, str]) -> Hand:
         """Return the record of a hand that has ended, including the payoffs.
 
         `players` are the names by seat.

@@ -17,7 +17,7 @@ Words32 = npt.NDArray[np.uint32]
 
 
 @inlined
-def mixed(word: np.uint32, before: np.uint32, factor: np.uint32) -> np.uint32:
+def mix_word(word: np.uint32, before: np.uint32, factor: np.uint32) -> np.uint32:
     """Compute one word of the Mersenne Twister's state while it is being seeded.
 
     `before` is the previous word.
@@ -26,7 +26,7 @@ def mixed(word: np.uint32, before: np.uint32, factor: np.uint32) -> np.uint32:
 
 
 @inlined
-def begin(key: Words32, used: int, fresh: Words32, state: Words32) -> None:
+def seed_generator(key: Words32, used: int, fresh: Words32, state: Words32) -> None:
     """Seed the random number generator (a Mersenne Twister) with an array of words.
 
     This is ``init_by_array`` of its authors, for the first `used` words of `key`.
@@ -35,20 +35,20 @@ def begin(key: Words32, used: int, fresh: Words32, state: Words32) -> None:
     """
     last, j = fresh[0], 0
     for i in range(1, SIZE):  # one step per word, except for the last
-        last = np.uint32(mixed(fresh[i], last, np.uint32(1664525)) + key[j] + np.uint32(j))
+        last = np.uint32(mix_word(fresh[i], last, np.uint32(1664525)) + key[j] + np.uint32(j))
         state[i] = last
         j = j + 1 if j + 1 < used else 0
-    last = np.uint32(mixed(state[1], last, np.uint32(1664525)) + key[j] + np.uint32(j))
+    last = np.uint32(mix_word(state[1], last, np.uint32(1664525)) + key[j] + np.uint32(j))
     state[1] = last
     for i in range(2, SIZE):
-        last = np.uint32(mixed(state[i], last, np.uint32(1566083941)) - np.uint32(i))
+        last = np.uint32(mix_word(state[i], last, np.uint32(1566083941)) - np.uint32(i))
         state[i] = last
-    state[1] = np.uint32(mixed(state[1], last, np.uint32(1566083941)) - np.uint32(1))
+    state[1] = np.uint32(mix_word(state[1], last, np.uint32(1566083941)) - np.uint32(1))
     state[0] = np.uint32(0x80000000)
 
 
 @inlined
-def word(state: Words32, number: int) -> np.uint32:
+def next_word(state: Words32, number: int) -> np.uint32:
     """Return the next 32-bit number of the random number generator (a Mersenne Twister).
 
     `number` is how many have been drawn since seeding.
@@ -74,10 +74,10 @@ def draw_keys(key: Words32, used: IntArray, fresh: Words32, state: Words32, keys
     Shapes: `key` [deal, word] holds the seeds, `used` [deal] their lengths in words, `keys` [deal, seat].
     """
     for deal in range(len(keys)):
-        begin(key[deal], used[deal], fresh, state)
+        seed_generator(key[deal], used[deal], fresh, state)
         for seat in range(2):
-            low = np.uint64(word(state, 2 * seat))
-            keys[deal, seat] = low | (np.uint64(word(state, 2 * seat + 1)) << np.uint64(32))
+            low = np.uint64(next_word(state, 2 * seat))
+            keys[deal, seat] = low | (np.uint64(next_word(state, 2 * seat + 1)) << np.uint64(32))
 
 
 @kernel
@@ -91,7 +91,7 @@ def draw_cards(
     """
     pool = np.empty(deck, dtype=np.int64)
     for deal in range(len(cards)):
-        begin(key[deal], used[deal], fresh, state)
+        seed_generator(key[deal], used[deal], fresh, state)
         for card in range(deck):
             pool[card] = card
         drawn = 0
@@ -101,7 +101,7 @@ def draw_cards(
             while below >> bits:
                 bits += 1
             while True:
-                place = np.int64(word(state, drawn) >> np.uint32(32 - bits))
+                place = np.int64(next_word(state, drawn) >> np.uint32(32 - bits))
                 drawn += 1
                 if place < below and pool[place] >= 0:
                     break

@@ -7,7 +7,7 @@ from typing import IO
 
 from kilt.artifact import os_errors
 from kilt.errors import PlayError
-from kilt.play.acpc import Score, different_names, log_entry
+from kilt.play.acpc import Score, format_log_entry, require_different_names
 from kilt.play.dealer import Hand
 from kilt.play.match import Match
 
@@ -76,10 +76,10 @@ class MatchLog:
     def write(self, hand: Hand) -> None:
         """Add a hand to the log. The first call also writes the settings of the match."""
         if self.file and not self.file.begun:
-            names = different_names(hand.players)
+            names = require_different_names(hand.players)
             self.file.write(f"# name/game/hands/seed {'.'.join(names)} {self.settings}\n")
         if self.file:
-            self.file.write(log_entry(hand))
+            self.file.write(format_log_entry(hand))
 
     def end(self, match: Match, hands: int) -> None:
         """Add the final score to the log if all `hands` of the match were played."""

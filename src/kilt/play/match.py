@@ -109,7 +109,7 @@ class Match:
         return len(self.results) * (2 if self.duplicate else 1)
 
 
-def loaded_player(player: Agent | str, load: Load | None) -> Agent:
+def load_once(player: Agent | str, load: Load | None) -> Agent:
     """Return the agent with a given name, as loaded by `load`.
 
     If `player` is an agent, it is returned.
@@ -135,7 +135,7 @@ class MatchSetup:
     @cached_property
     def agents(self) -> tuple[Agent, Agent]:
         """The agents of both players, which are loaded by name when they are first needed."""
-        return loaded_player(self.players[0], self.load), loaded_player(self.players[1], self.load)
+        return load_once(self.players[0], self.load), load_once(self.players[1], self.load)
 
     @cached_property
     def tables(self) -> list[tuple[Agent, Agent]]:
@@ -163,16 +163,16 @@ class MatchSetup:
         return Dealer(self.game, self.seed)
 
     @cached_property
-    def batch(self) -> BatchMatch | None:
+    def compiled_match(self) -> BatchMatch | None:
         """The object that plays this match in compiled code, or None if a player is not a blueprint agent."""
         if not BatchMatch.can_play(self.game, self.agents):
             return None
         return BatchMatch(self.dealer, cast(tuple[BlueprintAgent, BlueprintAgent], self.agents), self.duplicate)
 
     @property
-    def chunk(self) -> int:
+    def chunk_size(self) -> int:
         """The number of hands, or duplicate pairs of hands, that a process plays before it reports results."""
-        return UNITS if self.batch else CHUNK
+        return UNITS if self.compiled_match else CHUNK
 
     def hands(self, unit: int, thinking: list[DecisionTime] | None = None) -> Iterator[Hand]:
         """Play one hand, or the two hands of a duplicate pair, and yield the finished hands.
@@ -190,7 +190,7 @@ class MatchSetup:
             if thinking:
                 thinking[:] = [before + seats[(number + player) % 2] for player, before in enumerate(thinking)]
 
-    def won(self, hand: Hand) -> float:
+    def first_player_winnings(self, hand: Hand) -> float:
         """Return the chips that the match's first player won in a hand."""
         return hand.payoffs[hand.number % 2]
 
@@ -200,13 +200,13 @@ class MatchSetup:
         They have the numbers `first` to `last` − 1. If `keep` is set, the result includes their hands.
         """
         wanted, thinking = keep or self.evaluator is not None, [DecisionTime(), DecisionTime()]
-        if self.batch:
-            results, hands = self.batch.play(first, last, wanted)
+        if self.compiled_match:
+            results, hands = self.compiled_match.play(first, last, wanted)
         else:
             results, hands = [], []
             for unit in range(first, last):
                 played = list(self.hands(unit, thinking))
-                results.append(sum(map(self.won, played)) / len(played))
+                results.append(sum(map(self.first_player_winnings, played)) / len(played))
                 if wanted:
                     hands += played
         estimates: list[float] = []
@@ -274,7 +274,7 @@ def play_match(
         If the number of hands is invalid, an agent fails, or a process is lost.
     """
     table, watch = MatchSetup(game, players, seed, duplicate, load, evaluator), Stopwatch()
-    units, per_unit = units_of(hands, duplicate=duplicate), 2 if duplicate else 1
+    units, per_unit = count_results(hands, duplicate=duplicate), 2 if duplicate else 1
     require_processes(processes)
     names = table.agents[0].name, table.agents[1].name
     results: list[float] = []
@@ -296,19 +296,19 @@ def play_match(
     return Match(names, said[0], duplicate, game.rules.big_blind, way, said[1], *watch.spent, thinking)
 
 
-def require_few(hands: int) -> None:
+def require_hand_limit(hands: int) -> None:
     """Raise PlayError if a match would have more than `MOST_HANDS` hands."""
     if hands > MOST_HANDS:
         raise PlayError(f"a match of {shortened(str(hands), 20)} hands is too long: use at most {MOST_HANDS:,}")
 
 
-def units_of(hands: int, *, duplicate: bool) -> int:
+def count_results(hands: int, *, duplicate: bool) -> int:
     """Return the number of independent results in a match: duplicate pairs of hands, or single hands.
 
     Raises PlayError if `hands` is invalid.
     """
     per_unit = 2 if duplicate else 1
-    require_few(hands)
+    require_hand_limit(hands)
     if hands < 1 or hands % per_unit:
         remedy = "an even number, since duplicate matches play every deal twice" if duplicate else "at least 1"
         raise PlayError(f"a match of {hands} hands cannot be played: use {remedy}")
@@ -325,7 +325,7 @@ def _chunks(
     table: MatchSetup, units: int, processes: int, engine: Engine | None, *, keep: bool
 ) -> Generator[Chunk, None, None]:
     """Yield the results of all units in order. If enough work is left, other processes play the rest."""
-    bounds = [(first, min(first + table.chunk, units)) for first in range(0, units, table.chunk)]
+    bounds = [(first, min(first + table.chunk_size, units)) for first in range(0, units, table.chunk_size)]
     took = 0.0  # seconds of the last chunk: the first one may include compilation
     for done, (first, last) in enumerate(bounds):
         left = len(bounds) - done

@@ -38,13 +38,13 @@ from kilt.games.holdem import CALL, Betting, Holdem
 from kilt.play.acpc import (
     MatchState,
     Score,
-    corrected,
-    different_names,
-    log_line,
+    correct_action,
+    format_log_line,
     read_action,
     read_reply,
     read_state,
-    seen_by,
+    require_different_names,
+    state_for_player,
 )
 from kilt.play.agent import Agent, RememberingAgent, agent_for_match
 from kilt.play.connection import Lines
@@ -150,7 +150,7 @@ def serve(
         If a player exceeds a limit or disconnects, which ends the match.
     """
     limits = limits or Limits()
-    names = different_names(names)
+    names = require_different_names(names)
     if hands < 1:
         raise PlayError(f"a match of {hands} hands cannot be played; use at least 1")
     with ExitStack() as stack:
@@ -303,8 +303,8 @@ class NetworkMatch:
             action = self._ask(self._player(number, position.actor), states[position.actor])
             position = self._dealt(self.game.positions.after(position, action))
         names = (self.lines[self._player(number, seat)].who for seat in (0, 1))
-        hand = self.dealer.ended(number, position, cards, (next(names), next(names)))
-        self._write(log_line(hand))
+        hand = self.dealer.finish_hand(number, position, cards, (next(names), next(names)))
+        self._write(format_log_line(hand))
         self._tell(number, position, cards)
         return hand
 
@@ -316,7 +316,7 @@ class NetworkMatch:
 
     def _tell(self, number: int, position: Betting, cards: Cards) -> tuple[MatchState, MatchState]:
         """Send the state of the hand to both players, and return what was sent."""
-        states = seen_by(0, number, position, cards), seen_by(1, number, position, cards)
+        states = state_for_player(0, number, position, cards), state_for_player(1, number, position, cards)
         finished = position.actor == TERMINAL and number == self.hands - 1
         for player in (0, 1):
             with suppress(PlayError) if finished else nullcontext():  # a player may disconnect after the last action
@@ -360,7 +360,7 @@ class NetworkMatch:
         except PlayError as error:
             action, reason, invalid = CALL, str(error), True
         else:
-            action = corrected(asked.position, meant)
+            action = correct_action(asked.position, meant)
             if action == meant:
                 return action
             reason = f"{meant!r} is not legal after {asked.position.history!r}"
@@ -430,7 +430,7 @@ def play_agent(
             f"no dealer answers at {host} port {port} ({reason}): check both, and start the dealer"
         ) from None
     with connection:
-        return answer(agent, game, connection, seed=seed, note=note)
+        return play_over_connection(agent, game, connection, seed=seed, note=note)
 
 
 def _connected(host: str, port: int, seconds: float) -> socket.socket:
@@ -445,7 +445,7 @@ def _connected(host: str, port: int, seconds: float) -> socket.socket:
             time.sleep(0.2)
 
 
-def answer(
+def play_over_connection(
     agent: Agent,
     game: Holdem,
     connection: socket.socket,

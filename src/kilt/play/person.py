@@ -9,7 +9,8 @@ counts the whole hand.)
 >>> read_action("call", start), read_action("r 300", start), read_action("1x", start), read_action("all-in", start)
 ('c', 'r300', 'r300', 'r20000')
 >>> flop = start.after("r300").after("c").after("/")
->>> read_action("bet 300", flop), in_words(flop, "r600"), in_words(flop.after("r600"), "r1500", third=True)
+>>> bet = flop.after("r600")
+>>> read_action("bet 300", flop), describe_action(flop, "r600"), describe_action(bet, "r1500", third=True)
 ('r600', 'bet 300', 'raises to 1,200')
 >>> read_action("150", start)
 Traceback (most recent call last):
@@ -26,7 +27,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol, runtime_checkable
 
 from kilt.abstraction.actions import actions_of
-from kilt.cards.hands import describe
+from kilt.cards.hands import describe_hand
 from kilt.errors import AbstractionError, KiltError, PlayError, quoted
 from kilt.games.game import REVEAL
 from kilt.games.gamedef import UNLIMITED
@@ -130,12 +131,12 @@ def _number(text: str) -> int:
 # Messages -----------------------------------------------------------------------------------------------------------
 
 
-def in_words(position: Betting, action: str, *, third: bool = False) -> str:
+def describe_action(position: Betting, action: str, *, third: bool = False) -> str:
     """Return an action in words, such as ``raise to 300`` or, in the third person, ``raises to 300``.
 
     >>> from kilt.games import load_game
     >>> start = load_game("leduc").start()
-    >>> in_words(start, "c"), in_words(start, "r", third=True), in_words(start.after("r"), "r")
+    >>> describe_action(start, "c"), describe_action(start, "r", third=True), describe_action(start.after("r"), "r")
     ('check', 'bets 2', 'raise to 4')
     """
     after = position.after(action)
@@ -164,7 +165,7 @@ def _span(least: int, most: int) -> str:
 
 def _keys(position: Betting) -> str:
     """Return the keys that the person may type and their meaning, for error messages."""
-    return ", ".join(f"{choice.key} to {choice.words}" for choice in menu(position))
+    return ", ".join(f"{choice.key} to {choice.words}" for choice in action_menu(position))
 
 
 class Choice(NamedTuple):
@@ -175,14 +176,14 @@ class Choice(NamedTuple):
     hint: str = ""  # other accepted input
 
 
-def menu(position: Betting) -> list[Choice]:
+def action_menu(position: Betting) -> list[Choice]:
     """Return the actions that a person may take at a position, as entries of a menu.
 
     >>> from kilt.games import load_game
-    >>> [tuple(choice) for choice in menu(load_game("holdem.nolimit.2p").start())]
+    >>> [tuple(choice) for choice in action_menu(load_game("holdem.nolimit.2p").start())]
     [('f', 'fold', ''), ('c', 'call 50', ''), ('r', 'raise to 200–20,000', '50%, 1x, a')]
     """
-    choices = [Choice(action, in_words(position, action)) for action in position.passive_actions()]
+    choices = [Choice(action, describe_action(position, action)) for action in position.passive_actions()]
     bounds = position.raise_bounds()
     if bounds:
         before = position.opened_at
@@ -211,7 +212,7 @@ def usual_raises(position: Betting) -> list[Choice]:
     most = () if bounds[1] == UNLIMITED else ("a",)
     # several sizes may give the same raise
     sizes = {read_action(size, position): size for size in (*USUAL_SIZES, *most)}
-    return [Choice(size, in_words(position, action)) for action, size in sizes.items()]
+    return [Choice(size, describe_action(position, action)) for action, size in sizes.items()]
 
 
 # Advice --------------------------------------------------------------------------------------------------------------
@@ -225,7 +226,7 @@ class Adviser(Protocol):
         """Return pairs of a legal action in ACPC notation and its probability."""
 
 
-def advice(agent: Agent, observation: Observation) -> list[tuple[str, float]] | None:
+def advised_actions(agent: Agent, observation: Observation) -> list[tuple[str, float]] | None:
     """Return the actions that an agent would take in a person's place, with their probabilities.
 
     The likeliest action comes first.
@@ -240,7 +241,7 @@ def advice(agent: Agent, observation: Observation) -> list[tuple[str, float]] | 
     ):  # several abstract actions may have the same legal counterpart
         said[action] = said.get(action, 0.0) + share
     ordered = sorted(said.items(), key=lambda item: -item[1])
-    return [(in_words(observation.position, action), share) for action, share in ordered if share > 0]
+    return [(describe_action(observation.position, action), share) for action, share in ordered if share > 0]
 
 
 # The table -----------------------------------------------------------------------------------------------------------
@@ -310,15 +311,17 @@ class Person:
     adviser: Agent  # the agent that gives advice
     _told: int = field(default=0, repr=False)  # number of moves of the hand that were shown
 
-    def forget(self) -> None:
+    def forget_shown_moves(self) -> None:
         """Forget which moves of the last hand were shown, because a new hand begins."""
         self._told = 0
 
     def act(self, observation: Observation) -> str:
         """Ask the person for an action until it is legal, and return it."""
         position = observation.position
-        self.follow(position, observation.hand, observation.board, position.actor)
-        view = TurnView(sum(position.spent), _left(position, position.actor), menu(position), usual_raises(position))
+        self.show_moves(position, observation.hand, observation.board, position.actor)
+        view = TurnView(
+            sum(position.spent), _left(position, position.actor), action_menu(position), usual_raises(position)
+        )
         again = False
         while True:
             typed = self.screen.ask(view, again=again)
@@ -328,7 +331,7 @@ class Person:
                 if word in LEAVE:
                     raise EOFError
                 if word in ADVICE:
-                    self.screen.advise(advice(self.adviser, observation))
+                    self.screen.advise(advised_actions(self.adviser, observation))
                 elif word in HELP:
                     self.screen.explain()
                 else:
@@ -336,21 +339,21 @@ class Person:
             except KiltError as error:
                 self.screen.tell(str(error))
 
-    def follow(self, position: Betting, hand: Sequence[int], board: Sequence[int], me: int) -> None:
+    def show_moves(self, position: Betting, hand: Sequence[int], board: Sequence[int], me: int) -> None:
         """Show the person all moves of a hand that have not been shown yet.
 
         `me` is the person's seat.
         """
         rules, deck = position.rules, position.rules.deck
-        played = list(positions_of(rules).moves(position))
+        played = list(positions_of(rules).moves_to(position))
         for before, action in played[self._told :]:
             if action == REVEAL:
                 seen = board[: rules.board_size(before.round + 1)]
                 cards = _cards(deck.name(seen)), _cards(deck.name(hand))
-                self.screen.dealt(rules.round_names[before.round + 1], *cards, describe([*hand, *seen], deck))
+                self.screen.dealt(rules.round_names[before.round + 1], *cards, describe_hand([*hand, *seen], deck))
             else:
                 mine = before.actor == me
-                self.screen.acted(mine, in_words(before, action, third=not mine))
+                self.screen.acted(mine, describe_action(before, action, third=not mine))
         self._told = len(played)
 
 
@@ -438,12 +441,12 @@ class Session:
         return sum(self.won)
 
     @property
-    def best(self) -> int:
+    def best_hand(self) -> int:
         """The number of the hand in which the person won the most chips, counted from 0."""
         return self.won.index(max(self.won))
 
     @property
-    def worst(self) -> int:
+    def worst_hand(self) -> int:
         """The number of the hand in which the person lost the most chips, counted from 0."""
         return self.won.index(min(self.won))
 
@@ -457,15 +460,15 @@ class Session:
             self.agent = agent_for_match(self._opponent, self.game)
         mine = self._dealer.deal(deal).holes[seat]
         self.screen.begin(number, rules.seat_names[seat], _cards(deck.name(mine)))
-        self.person.forget()
+        self.person.forget_shown_moves()
         hand = self._dealer.play(number, (self.agent, self.person) if seat else (self.person, self.agent), deal)
-        self.person.follow(hand.position, mine, hand.board, seat)
+        self.person.show_moves(hand.position, mine, hand.board, seat)
         self.won.append(int(hand.payoffs[seat]))
         self.hands.append(hand)
         shown = []
         if hand.position.folded is None:
             both = hand.cards.holes[seat], hand.cards.holes[1 - seat]
-            shown = [(_cards(deck.name(held)), describe([*held, *hand.board], deck)) for held in both]
+            shown = [(_cards(deck.name(held)), describe_hand([*held, *hand.board], deck)) for held in both]
         self.screen.end(Ending(self.won[-1], shown, self.total, len(self.won)))
         return hand
 

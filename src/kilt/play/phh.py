@@ -70,10 +70,10 @@ def read_phhs(text: str, game: Holdem) -> tuple[list[Hand], list[str]]:
         An error message for each other hand.
 
     >>> from kilt.games import load_game
-    >>> from kilt.play.acpc import log_line, read_hand
+    >>> from kilt.play.acpc import format_log_line, read_hand
     >>> game, line = load_game("holdem.nolimit.2p"), "STATE:0:cr300c/r600f:8dJd|Td4d/As9d6s:300|-300:Ann|Bob"
     >>> hands, faults = read_phhs("".join(write_phhs([read_hand(line, game)])) + "[2]\nactions = [", game)
-    >>> log_line(hands[0]) == line, faults
+    >>> format_log_line(hands[0]) == line, faults
     (True, ['hand 2: it is not valid TOML: Invalid value (at end of document)'])
     """
     _check(game.rules)
@@ -109,7 +109,7 @@ def _read(text: str, game: Holdem, number: int) -> Hand:
         raise PlayError("the cards of a player are missing")
     cards = Cards((dealt[0], dealt[1]), dealt[2])
     number = fields["hand"] if isinstance(fields.get("hand"), int) else number
-    hand = Dealer(game).ended(number, position, cards, (str(players[0]), str(players[1])))
+    hand = Dealer(game).finish_hand(number, position, cards, (str(players[0]), str(players[1])))
     finished = fields.get("finishing_stacks")
     if finished is not None and finished != _finishing_stacks(hand):
         raise PlayError(f"`finishing_stacks` are {finished}, but {_finishing_stacks(hand)} follow from its actions")
@@ -180,7 +180,7 @@ def _actions(hand: Hand) -> Iterator[str]:
     positions = positions_of(rules)
     for player, held in enumerate(hand.cards.holes, start=1):
         yield f"d dh p{player} {deck.name(held)}"
-    for before, action in positions.moves(hand.position):
+    for before, action in positions.moves_to(hand.position):
         player, position = before.actor, positions.after(before, action)
         if action == REVEAL:
             seen, new = rules.board_size(before.round), rules.board_size(position.round)

@@ -1,11 +1,11 @@
 """Define the agent that plays another agent's strategy after post-processing: see `strategy.postprocess`.
 
->>> from kilt.games.gamedef import ready_made
+>>> from kilt.games.gamedef import load_definition
 >>> from kilt.play.tree_agent import TreeAgent
 >>> from kilt.strategy.postprocess import rule_named
 >>> from kilt.tree.navigation import NavigableTree
 >>> from kilt.tree.vector import VectorGame
->>> leduc = VectorGame(Holdem(ready_made("leduc"), "leduc"))
+>>> leduc = VectorGame(Holdem(load_definition("leduc"), "leduc"))
 >>> table = leduc.table()
 >>> table[:2] = [[0.2], [0.8]]
 >>> plain = TreeAgent("plain", NavigableTree(leduc), table)
@@ -60,7 +60,7 @@ class ProcessedAgent:
         They are 0 for hands without a strategy.
         """
         found = self.plain.policy(position, board)
-        acted = any(before.actor == position.actor for before, _ in self.game.positions.moves(position))
+        acted = any(before.actor == position.actor for before, _ in self.game.positions.moves_to(position))
         rows = np.ascontiguousarray(found.table.T)
         held = rows.any(axis=1)
         rows[held] = apply_rows(self.rule, found.actions, rows[held], first=not acted)

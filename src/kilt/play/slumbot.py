@@ -8,7 +8,7 @@ checks, ``c`` calls, ``f`` folds, ``b300`` bets or raises to 300 chips in this r
 >>> from kilt.games import load_game
 >>> game = load_game(GAME)
 >>> river = read_actions("b300c/kk/kb450c/", game)
->>> river.history, river.actor, increment(river, "r900"), increment(river, "c")
+>>> river.history, river.actor, to_slumbot_notation(river, "r900"), to_slumbot_notation(river, "c")
 ('r300c/cc/cr750c/', 0, 'b150', 'k')
 """
 
@@ -93,7 +93,7 @@ def _dealt(position: Betting, game: Holdem) -> Betting:
     return position
 
 
-def increment(position: Betting, action: str) -> str:
+def to_slumbot_notation(position: Betting, action: str) -> str:
     """Convert an action from ACPC notation to Slumbot's notation."""
     if action == FOLD:
         return "f"
@@ -129,7 +129,7 @@ class SlumbotHand(NamedTuple):
     hand: Hand | None
 
 
-def state_of(reply: Reply, number: int, game: Holdem) -> MatchState:
+def parse_state(reply: Reply, number: int, game: Holdem) -> MatchState:
     """Return the state of a hand against Slumbot, read from Slumbot's answer.
 
     `number` is the number of the hand.
@@ -152,12 +152,12 @@ def state_of(reply: Reply, number: int, game: Holdem) -> MatchState:
     return MatchState(seat, number, position, (mine, ()) if seat == 0 else ((), mine), board)
 
 
-def finished_hand(reply: Reply, number: int, game: Holdem, name: str) -> SlumbotHand:
+def parse_finished_hand(reply: Reply, number: int, game: Holdem, name: str) -> SlumbotHand:
     """Return a finished hand against Slumbot, read from Slumbot's last answer.
 
     Raises PlayError if the answer is inconsistent.
     """
-    state, won, baseline = state_of(reply, number, game), reply["winnings"], reply.get("baseline_winnings")
+    state, won, baseline = parse_state(reply, number, game), reply["winnings"], reply.get("baseline_winnings")
     if not isinstance(won, int | float) or not state.over:
         raise PlayError(f"an answer has winnings, but the hand is not over: {_shortened(reply)}")
     hand = None
@@ -166,7 +166,7 @@ def finished_hand(reply: Reply, number: int, game: Holdem, name: str) -> Slumbot
         theirs = game.deck.cards("".join(reply.get("bot_hole_cards") or ()), game.rules.hole_cards, dead=dead)
         holes = (state.hand, theirs) if state.viewer == 0 else (theirs, state.hand)
         names = (name, NAME) if state.viewer == 0 else (NAME, name)
-        played = Dealer(game).ended(number, state.position, Cards(holes, state.board), names)
+        played = Dealer(game).finish_hand(number, state.position, Cards(holes, state.board), names)
         hand = played if played.payoffs[state.viewer] == won else None
     except (KiltError, TypeError):
         pass  # without these cards the hand still counts
@@ -206,7 +206,7 @@ def play_hand(client: SlumbotClient, agent: Agent, game: Holdem, number: int, se
     reply, before = client.new_hand(), ""
     try:
         while reply.get("winnings") is None:
-            state, before = state_of(reply, number, game), str(reply.get("action", ""))
+            state, before = parse_state(reply, number, game), str(reply.get("action", ""))
             if state.over:
                 raise PlayError(f"the hand is over, but the answer has no winnings: {_shortened(reply)}")
             action = agent.act(state.observation(seed))
@@ -214,8 +214,8 @@ def play_hand(client: SlumbotClient, agent: Agent, game: Holdem, number: int, se
                 state.position.after(action)
             except GameError as error:
                 raise AgentError(f"{agent.name} has no legal answer in hand {number}: {error}") from None
-            reply = client.act(increment(state.position, action), before)
-        return finished_hand(reply, number, game, name)
+            reply = client.act(to_slumbot_notation(state.position, action), before)
+        return parse_finished_hand(reply, number, game, name)
     except (RequestError, RefusedError, BrokenHandError, AgentError):
         raise
     except PlayError as error:

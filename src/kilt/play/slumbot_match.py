@@ -11,7 +11,7 @@ killed, only the current hand is lost.
 >>> reply = {"client_pos": 1, "action": "f", "hole_cards": ["2c", "7d"], "bot_hole_cards": ["As", "Ah"]}
 >>> reply["winnings"] = -50
 >>> with SlumbotLog(file, game, "Ann") as log:
-...     log.add(finished_hand(reply, len(log.hands), game, "Ann"))
+...     log.add(parse_finished_hand(reply, len(log.hands), game, "Ann"))
 >>> print(file.read_text().splitlines()[-1])
 STATE:0:f:AsAh|2c7d:50|-50:Slumbot|Ann
 >>> with SlumbotLog(file, game, "Ann") as log:
@@ -33,9 +33,9 @@ from kilt.artifact import os_errors
 from kilt.errors import PlayError, quoted
 from kilt.games.holdem import Holdem
 from kilt.machine import locked
-from kilt.play.acpc import log_entry
+from kilt.play.acpc import format_log_entry
 from kilt.play.agent import Agent, RememberingAgent, agent_for_match
-from kilt.play.slumbot import NAME, BrokenHandError, SlumbotClient, SlumbotHand, finished_hand, play_hand
+from kilt.play.slumbot import NAME, BrokenHandError, SlumbotClient, SlumbotHand, parse_finished_hand, play_hand
 
 MOST_BROKEN = 5  # consecutive hands that cannot be finished, after which the match stops
 _MATCH, _HAND, _BROKEN = "# slumbot match ", "# slumbot hand ", "# slumbot broken hand "
@@ -148,7 +148,7 @@ class SlumbotLog:
                         )
                 elif line.startswith(_HAND):
                     reply = json.loads(line.removeprefix(_HAND))
-                    self.hands.append(finished_hand(reply, len(self.hands), self.game, self.player))
+                    self.hands.append(parse_finished_hand(reply, len(self.hands), self.game, self.player))
                 self.broken += line.startswith(_BROKEN)
             except _OtherMatchError:
                 raise
@@ -162,7 +162,7 @@ class SlumbotLog:
 
 def _entry(hand: SlumbotHand) -> str:
     """Return a hand in ACPC format, for other programs that read the log. Empty if cards are missing."""
-    return log_entry(hand.hand) if hand.hand else ""
+    return format_log_entry(hand.hand) if hand.hand else ""
 
 
 def continue_match(
@@ -208,7 +208,7 @@ def continue_match(
     if isinstance(player, RememberingAgent):
         for earlier in log.hands:
             if earlier.hand:
-                player.observe_hand(earlier.hand.seen_by(earlier.seat))
+                player.observe_hand(earlier.hand.from_seat(earlier.seat))
     while len(log.hands) < hands and not stop():
         try:
             hand = play_hand(client, player, log.game, len(log.hands), seed, log.player)
@@ -222,6 +222,6 @@ def continue_match(
             continue
         broken, note = 0, ""
         if isinstance(player, RememberingAgent) and hand.hand:
-            note = player.observe_hand(hand.hand.seen_by(hand.seat)) or ""
+            note = player.observe_hand(hand.hand.from_seat(hand.seat)) or ""
         log.add(hand, note)
         tick(len(log.hands))

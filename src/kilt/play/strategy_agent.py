@@ -1,9 +1,9 @@
 """Define the agent that plays a solved strategy of a small game.
 
->>> from kilt.games.gamedef import ready_made
+>>> from kilt.games.gamedef import load_definition
 >>> from kilt.tree.best_response import uniform
 >>> from kilt.tree.flat import flat_tree
->>> kuhn = Holdem(ready_made("kuhn"), "kuhn")
+>>> kuhn = Holdem(load_definition("kuhn"), "kuhn")
 >>> tree = flat_tree(kuhn)
 >>> agent = StrategyAgent("even", kuhn, Strategy.of(tree, uniform(tree)))
 >>> agent.policy(kuhn.replay("r"), ()).probabilities.tolist()

@@ -2,9 +2,9 @@
 
 The table is in memory, mapped from a file, or unpacked from disk.
 
->>> from kilt.games.gamedef import ready_made
+>>> from kilt.games.gamedef import load_definition
 >>> from kilt.tree.vector import VectorGame
->>> leduc = VectorGame(Holdem(ready_made("leduc"), "leduc"))
+>>> leduc = VectorGame(Holdem(load_definition("leduc"), "leduc"))
 >>> agent = TreeAgent("even", NavigableTree(leduc), leduc.table())
 >>> agent.policy(agent.game.replay("cc/"), agent.game.deck.cards("Kh")).probability("c").tolist()
 [0.5, 0.5, 0.0, 0.5, 0.5, 0.5]
@@ -75,7 +75,7 @@ class TreeAgent:
     def _place(self, position: Betting, board: tuple[int, ...]) -> TreePosition:
         """Return the node of the tree and the board at a betting position."""
         place, rules = self.tree.start, self.game.rules
-        for before, action in self.game.positions.moves(position):
+        for before, action in self.game.positions.moves_to(position):
             if action == REVEAL:
                 seen, size = board[: rules.board_size(before.round + 1)], rules.board_size(before.round)
                 key = before.history, seen

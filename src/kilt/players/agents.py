@@ -80,7 +80,7 @@ RESOLVE, BLUEPRINT = "resolve", "blueprint"  # parts after @ that switch re-solv
 _CLASS = re.compile(r"(.+\.py):([^:]*)", re.DOTALL)
 
 
-def loaded(name: str) -> Agent:
+def load_once(name: str) -> Agent:
     """Return the agent with a given name, loaded once per process.
 
     Other processes of a match import this function by name.
@@ -221,7 +221,7 @@ def chooses_rule(spec: str) -> bool:
     return any(part != BLUEPRINT for part in blueprint_folder(spec)[1])
 
 
-def resolves(run: str | Path) -> bool:
+def uses_resolving(run: str | Path) -> bool:
     """Return whether the agent of a run solves subgames during play, as its configuration may request."""
     place, rest = blueprint_folder(str(run))
     stored = place / STRATEGY
@@ -230,14 +230,14 @@ def resolves(run: str | Path) -> bool:
     return RESOLVE in read(stored, KIND).figures.get("agent", {})
 
 
-def strategy_of(agent: Agent) -> str:
+def describe_strategy(agent: Agent) -> str:
     """Return a description in words of the solved strategy that an agent plays; empty for agents without one.
 
-    >>> strategy_of(BASELINES["always-call"])
+    >>> describe_strategy(BASELINES["always-call"])
     ''
     """
     if isinstance(agent, ResolvingAgent):
-        return f"{strategy_of(agent.blueprint)}, {' and '.join(agent.settings.rounds)} re-solved"
+        return f"{describe_strategy(agent.blueprint)}, {' and '.join(agent.settings.rounds)} re-solved"
     if isinstance(agent, BlueprintAgent):
         return strategy_name(agent.rule, agent.blueprint.figures)
     if isinstance(agent, ProcessedAgent):
@@ -251,7 +251,7 @@ def strategy_of(agent: Agent) -> str:
         parts = agent.components
     elif isinstance(agent, SeatedAgent):
         parts = agent.players
-    return ", ".join(dict.fromkeys(f"{part.name} ({name})" for part in parts if (name := strategy_of(part))))
+    return ", ".join(dict.fromkeys(f"{part.name} ({name})" for part in parts if (name := describe_strategy(part))))
 
 
 def strategies_to_evaluate(spec: str, agent: Agent) -> tuple[str, ...]:
@@ -264,7 +264,7 @@ def strategies_to_evaluate(spec: str, agent: Agent) -> tuple[str, ...]:
     return (spec,)
 
 
-def blueprint_name(agent: BlueprintAgent) -> str:
+def describe_blueprint(agent: BlueprintAgent) -> str:
     """Return a description in words of the strategy in a blueprint's table, without the effect of re-solving."""
     how = f"{AS_PLAYED} without re-solving" if RESOLVE in agent.blueprint.figures.get("agent", {}) else AS_PLAYED
     return strategy_name(agent.rule, agent.blueprint.figures, how)

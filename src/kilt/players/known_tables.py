@@ -52,7 +52,7 @@ def agent_profile(game: str | Game, agent: str | Agent, threads: int = 1) -> tup
             "best responses"
         ) from None
     assert isinstance(problem, FlatProblem)
-    return problem, tabulated(teller, rules, problem.tree)
+    return problem, tabulate_policy(teller, rules, problem.tree)
 
 
 def _fixed_profile(game: str | Game, agent: str, threads: int) -> tuple[Problem, Array]:
@@ -82,7 +82,7 @@ def _rules(game: str | Game, agent: str) -> Holdem:
     return rules
 
 
-def tabulated(agent: PolicyAgent, game: Holdem, tree: FlatTree) -> FloatArray:
+def tabulate_policy(agent: PolicyAgent, game: Holdem, tree: FlatTree) -> FloatArray:
     """Return the probabilities of an agent's actions at all information sets of a small game.
 
     Parameters

@@ -15,7 +15,7 @@ from kilt.evaluate.observer import SHOWN, AbstractObserver, FlatObserver, Observ
 from kilt.games import ready_made_games
 from kilt.games.holdem import Holdem
 from kilt.games.playable import load_holdem
-from kilt.play.acpc import decoded
+from kilt.play.acpc import decode_log
 from kilt.play.blueprint import BlueprintAgent
 from kilt.players.agents import game_for, is_whole_game
 from kilt.players.reference import player as player_of
@@ -34,7 +34,7 @@ from kilt.strategy.translate import Mapping, pseudo_harmonic
 def log_text(path: Path) -> str:
     """Return the text of a log file. Raises ArtifactError if it cannot be read."""
     with artifact.os_errors(f"{path} cannot be read"):
-        return decoded(path.read_bytes())
+        return decode_log(path.read_bytes())
 
 
 @contextmanager

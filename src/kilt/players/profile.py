@@ -6,7 +6,7 @@ agent plays. `StrategyRef.all_of_run` returns both, and their attribute `strateg
 >>> from kilt.engines import LocalEngine
 >>> subject = StrategyRef("leduc", agent="always-call")
 >>> evaluator, strategy, _ = subject.load(shared=True)
->>> (first, second), value = subject.response_values(evaluator.walks(strategy), LocalEngine(), workers=2)
+>>> (first, second), value = subject.response_values(evaluator.tree_passes(strategy), LocalEngine(), workers=2)
 >>> round((first + second) / 2, 6), round(value, 6) == 0
 (1.466667, True)
 """
@@ -37,7 +37,7 @@ from kilt.players.agents import (
     BLUEPRINT,
     blueprint_agent,
     blueprint_folder,
-    blueprint_name,
+    describe_blueprint,
     chooses_rule,
     is_whole_game,
 )
@@ -103,7 +103,7 @@ class StrategyRef:
             name = strategy_name(rule, figures)
             return cls(stored_problem(stored).name, run, strategy=name, played=not rule.idle)
         agent = blueprint_agent(str(run))
-        return cls(agent.game.name, run, strategy=blueprint_name(agent), played=not agent.rule.idle)
+        return cls(agent.game.name, run, strategy=describe_blueprint(agent), played=not agent.rule.idle)
 
     @classmethod
     def all_of_run(cls, run: Path, warn: Callable[[str], None] = lambda text: None) -> tuple[StrategyRef, ...]:
@@ -121,7 +121,7 @@ class StrategyRef:
         if agent.rule.idle:
             return (first,)
         if not first.played and (lack := _lacks_memory(agent)):
-            warn(f"{blueprint_name(agent)} is not evaluated: {lack}")
+            warn(f"{describe_blueprint(agent)} is not evaluated: {lack}")
             return (first,)
         return first, cls.of_run(Path(f"{place}@{'none' if first.played else agent.rule.name}"))
 
@@ -189,7 +189,7 @@ class StrategyRef:
         name, sample = artifact.fingerprint(strategy), "" if flops is None else f"-{flops}-flops-{seed}"
         draws = None if flops is None else draw_flops(walks.game, flops, seed)
         path = blueprint_folder(str(self.run))[0] / KEPT / f"{name}{sample}"
-        return FlopResponses.begun(walks, name, problem.abstract.fingerprint, path, draws)
+        return FlopResponses.start_or_resume(walks, name, problem.abstract.fingerprint, path, draws)
 
     def response_values(self, walks: Walks, engine: Engine, workers: int) -> tuple[tuple[float, float], float]:
         """Return the values of best responses in both seats, and the value of the strategy itself for player 0.
@@ -245,7 +245,7 @@ def _played(problem: Problem, strategy: Any, rule: Rule) -> Any:
 
 def _walks(subject: StrategyRef) -> Walks:
     evaluator, strategy, _ = subject.load(shared=True)
-    return evaluator.walks(strategy)
+    return evaluator.tree_passes(strategy)
 
 
 def _flop_walks(subject: StrategyRef) -> FlopWalks:
@@ -261,7 +261,7 @@ class AsPlayed(NamedTuple):
     exploitability: float  # chips per game
 
 
-def as_played(run: Run) -> AsPlayed | None:
+def measure_as_played(run: Run) -> AsPlayed | None:
     """Compute the exploitability of the strategy that the agent of a run plays, after post-processing.
 
     Returns None if the agent plays the solved strategy, if the run has no folder, or if its evaluator measures win
@@ -273,4 +273,4 @@ def as_played(run: Run) -> AsPlayed | None:
     played = None if agent.rule.idle or _lacks_memory(agent) else blueprint_strategy(agent)
     if played is None:
         return None
-    return AsPlayed(blueprint_name(agent), run.evaluator.exploitability(played.shares))
+    return AsPlayed(describe_blueprint(agent), run.evaluator.exploitability(played.shares))

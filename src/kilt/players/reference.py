@@ -33,11 +33,11 @@ from kilt.players.agents import (
     PORTFOLIO,
     SEATS,
     blueprint_folder,
-    blueprint_name,
+    describe_blueprint,
+    describe_strategy,
     game_for,
-    loaded,
+    load_once,
     own_game,
-    strategy_of,
 )
 from kilt.players.known_tables import AGENTS, HABITS, agent_profile
 from kilt.players.profile import StrategyRef
@@ -138,7 +138,7 @@ class Player:
     def agent(self) -> Agent:
         """The agent that plays matches. Raises PlayError if the game is not poker."""
         if self.spec is not None:
-            return loaded(self.spec)
+            return load_once(self.spec)
         if self._agent is None:
             raise PlayError(f"{self.name} has no agent: agents play games with cards and bets")
         return self._agent()
@@ -266,7 +266,7 @@ def _named(spec: str, shown: str, game: str | Game | None) -> Player:
         return Player(shown, game, spec)
     if blueprint_folder(spec)[0].is_dir():
         raise PlayError(f"{spec} is neither a run nor an exported agent: there is no strategy in it")
-    agent = loaded(spec)
+    agent = load_once(spec)
     return Player(agent.name if shown == spec else shown, own_game(agent) or game, spec)
 
 
@@ -290,7 +290,7 @@ def _of_agent(agent: Agent, game: str | Game | None) -> Player:
             raise PlayError(f"{agent.name} plays many games: choose one with `game`")
         return agent_profile(rules, agent)
 
-    words = blueprint_name(agent) if isinstance(agent, BlueprintAgent) else strategy_of(agent)
+    words = describe_blueprint(agent) if isinstance(agent, BlueprintAgent) else describe_strategy(agent)
     return Player(agent.name, own_game(agent) or game, None, lambda: agent, held, words)
 
 

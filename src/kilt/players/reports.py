@@ -5,25 +5,25 @@ from __future__ import annotations
 from dataclasses import replace
 
 from kilt.evaluate.findings import Report
-from kilt.evaluate.sanity import DEALS, report
+from kilt.evaluate.sanity import DEALS, check_blueprint
 from kilt.evaluate.self_play import AS_SOLVED
-from kilt.evaluate.tree_sanity import DEALS_OF_BOARD, tree_report
+from kilt.evaluate.tree_sanity import DEALS_OF_BOARD, check_tree_strategy
 from kilt.games.game import Game
 from kilt.play.agent import require_policy
 from kilt.play.blueprint import BlueprintAgent
 from kilt.players.agents import (
     blueprint_agent,
     blueprint_folder,
-    blueprint_name,
+    describe_blueprint,
     chooses_rule,
     is_whole_game,
-    strategy_of,
+    describe_strategy,
 )
 from kilt.players.reference import Player, Who, player
 from kilt.tree.betting import betting_size
 
 
-def reports_of(who: Who, deals: int = DEALS, seed: int = 0, game: str | Game | None = None) -> tuple[Report, ...]:
+def sanity_reports(who: Who, deals: int = DEALS, seed: int = 0, game: str | Game | None = None) -> tuple[Report, ...]:
     """Run the sanity checks on each strategy of a player, and return their reports.
 
     Parameters
@@ -53,11 +53,13 @@ def reports_of(who: Who, deals: int = DEALS, seed: int = 0, game: str | Game | N
     if played is None:
         agent, rules = met.at()
         betting_size(rules, None)
-        found = tree_report(require_policy(agent), rules, max(deals // DEALS_OF_BOARD, 1), seed)
-        return (replace(found, strategy=strategy_of(agent) or agent.name),)
+        found = check_tree_strategy(require_policy(agent), rules, max(deals // DEALS_OF_BOARD, 1), seed)
+        return (replace(found, strategy=describe_strategy(agent) or agent.name),)
     both = replace(played, rule=AS_SOLVED), played
     return tuple(
-        replace(report(agent.blueprint, deals, seed, agent.mapping, agent.rule), strategy=blueprint_name(agent))
+        replace(
+            check_blueprint(agent.blueprint, deals, seed, agent.mapping, agent.rule), strategy=describe_blueprint(agent)
+        )
         for agent in (both[1:] if chooses_rule(played.name) or played.rule.idle else both)
     )
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from kilt.engines import Engine
 from kilt.evaluate.head_to_head import AGAINST_FIXED, AbstractStrategy, expected_winnings
-from kilt.evaluate.stats import Estimate, estimate
+from kilt.evaluate.stats import Estimate, estimate_mean
 from kilt.runs.budget import Budget, Step
 from kilt.runs.build import resume
 from kilt.runs.run import Run
@@ -78,4 +78,4 @@ def exploitation(run: Run) -> Estimate:
         for shares in (answer, policy)
     )
     won = expected_winnings(mine, theirs, AGAINST_FIXED)
-    return estimate(won.mean(axis=1) * 1000 / problem.big_blind)
+    return estimate_mean(won.mean(axis=1) * 1000 / problem.big_blind)

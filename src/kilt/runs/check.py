@@ -147,7 +147,7 @@ def _look_at_cards(folder: Path) -> None:
             load_classes(folder, spec, public)
     for r in range(len(spec.plan.rounds)):
         if artifact.exists(round_folder(folder, r)):
-            load_round(folder, spec, r).require_whole()
+            load_round(folder, spec, r).require_valid_entries()
 
 
 def _look_at_run(folder: Path) -> None:

@@ -25,7 +25,7 @@ from kilt.abstraction.features import Deal
 from kilt.config import Config, SolverConfig, read_config
 from kilt.cost import Cost
 from kilt.errors import AbstractionError, RunError
-from kilt.games.gamedef import library
+from kilt.games.gamedef import shipped_definitions
 from kilt.games.holdem import Holdem
 from kilt.runs.examples import SHIPPED_AGENT
 from kilt.runs.plan import RunPlan, resolve
@@ -104,7 +104,7 @@ class FittedPlan:
 def depths() -> dict[int, str]:
     """Return the names of the ready-made heads-up no-limit games, by their stacks in big blinds."""
     found = {200: "holdem.nolimit.2p"}
-    for name in library():
+    for name in shipped_definitions():
         if match := re.fullmatch(r"holdem\.nolimit\.2p\.(\d+)bb", name):
             found[int(match[1])] = name
     return dict(sorted(found.items()))
@@ -229,7 +229,8 @@ def _plan(size: AgentSize, game: Holdem, name: str, hours: float, threads: int) 
     Other decks have other numbers of hands before the first public card.
     """
     cards, finer = (
-        name.replace(" 169-", f" {len(Deal.of(game).holdings((0,)))}-") for name in (size.cards, size.opponent_cards)
+        name.replace(" 169-", f" {len(Deal.from_game(game).holdings((0,)))}-")
+        for name in (size.cards, size.opponent_cards)
     )
     limit = game.rules.betting == "limit"
     solver = SolverConfig(minutes=60 * hours, threads=threads, linear=True)

@@ -30,7 +30,7 @@ from kilt.errors import RunError
 from kilt.games import load_game
 from kilt.games.holdem import Holdem
 from kilt.games.size import size_of
-from kilt.games.tilt import tilted
+from kilt.games.tilt import tilt_game
 from kilt.gpu import require_gpu
 from kilt.records import replaced
 from kilt.runs.budget import Budget
@@ -122,7 +122,7 @@ class RunPlan(AbstractSpec, Spec):
         """
         cards = self.all_cards
         threads, missing = self.config.solver.threads, [one for one in cards if isinstance(one, AbstractionSpec)]
-        building = [estimate(one, machine.cache_folder(), threads) for one in missing]
+        building = [estimate_build(one, machine.cache_folder(), threads) for one in missing]
         mapped = sum(one.disk for one in building) + sum(map(_size_of_files, set(cards)))
         solving = self.method.cost(self, mapped).named("solving")
         return reduce(Cost.then, building).named("cards").then(solving) if building else solving
@@ -305,7 +305,7 @@ def resolve(config: Config, folder: Path | None = None, against: Against | None 
         raise RunError(f'cards must be given for an abstract game of {config.game}, such as cards = "lossless"')
     game = load_game(config.game)
     if isinstance(game, Holdem):
-        game = tilted(game, config.tilt)
+        game = tilt_game(game, config.tilt)
     if not isinstance(game, Holdem):
         raise RunError(f"{config.game} has no cards to abstract: solve it without a configuration")
     rule_named(config.agent.post)
@@ -322,7 +322,7 @@ def resolve(config: Config, folder: Path | None = None, against: Against | None 
     if game.rules.betting == "nolimit" and menu is None and size_of(game.rules).actions.total >= MOST_NODES:
         raise RunError(f"{game.name} has too many bets to take them all: give `actions`, such as '50%, 1x, a; 1x, a'")
     betting_size(game, menu)  # abstractions that are too large are refused before hands are counted
-    deal = Deal.of(game)
+    deal = Deal.from_game(game)
     names, players = [*config.cards, *filter(None, [config.opponent_cards])], len(config.cards)
     begun = [*card_folders(folder, players), folder / OPPONENT_CARDS] if folder else [None] * len(names)
     found = [find_abstraction(name, own, deal) for name, own in zip(names, begun, strict=False)]

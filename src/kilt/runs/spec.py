@@ -27,7 +27,7 @@ from kilt.engines import Engine, engine_named
 from kilt.errors import RunError
 from kilt.evaluate.evaluator import Evaluator, evaluator_for
 from kilt.games.game import Game
-from kilt.games.tilt import tilt_of
+from kilt.games.tilt import parse_tilt
 from kilt.records import replaced
 from kilt.runs.budget import Budget
 from kilt.runs.folder import RunFolder, RunIdentity, portable_name
@@ -219,7 +219,7 @@ class WholeSpec(Spec):
         """
         said = folder.identity
         solver = SolverConfig(algorithm=said.algorithm, seed=said.seed, device=said.device)
-        spec = cls.of(replaced(Config(said.game, tilt=tilt_of(said.tilt), solver=solver), values))
+        spec = cls.of(replaced(Config(said.game, tilt=parse_tilt(said.tilt), solver=solver), values))
         form = said.form if spec.algorithm == said.algorithm else None
         return replace(spec, against=folder.against(), form=form)
 

@@ -24,13 +24,13 @@ import numpy as np
 
 from kilt.arrays import BoolArray, ByteArray, FloatArray, IntArray
 from kilt.cards.edges import sum_edges
-from kilt.cards.equity import some_hands
+from kilt.cards.equity import hands_as_arrays
 from kilt.cards.equity_kernels import board_strengths
 from kilt.cards.hands import hand_tables
 from kilt.games.game import CHANCE, REVEAL
 from kilt.games.gamedef import GameDef
 from kilt.games.holdem import CALL, FOLD, RAISE, Betting, Holdem
-from kilt.games.subgame import ContinuationValues, Subgame, first_round_of
+from kilt.games.subgame import ContinuationValues, Subgame, cut_after_first_round
 from kilt.jit import in_parts
 from kilt.play.agent import PublicPolicy
 from kilt.search.allowance import Allowance
@@ -131,7 +131,7 @@ class BlueprintContinuations:
         The ends are those that `menu` leads to, and those that the blueprint's menu `own` leads to, which `leaf_values`
         needs.
         """
-        (board, *_), cut = sampled_boards(self.game.rules, rest.known_board, 1), first_round_of(rest)
+        (board, *_), cut = sampled_boards(self.game.rules, rest.known_board, 1), cut_after_first_round(rest)
         wanted = {end.history: 1 for end in ends_of_round(cut, own)}
         wanted |= {end.history: self.ways for end in ends_of_round(cut, menu)}
         for history, ways in wanted.items():
@@ -262,7 +262,10 @@ class SampledBoards:
 
     def __init__(self, cards: IntArray, rest: Subgame, game: Holdem, blueprint: PublicStrategy) -> None:
         self.cards, self.numbers, self._rounds, self._blueprint = cards, rest.numbers, game.rules.rounds, blueprint
-        hands, tables = some_hands(rest.holes, rest.deck), hand_tables(cards.shape[1] + rest.holes.shape[1], rest.deck)
+        hands, tables = (
+            hands_as_arrays(rest.holes, rest.deck),
+            hand_tables(cards.shape[1] + rest.holes.shape[1], rest.deck),
+        )
         strength = np.empty((len(cards), len(rest.holes)), dtype=np.int16)
         for board, row in zip(cards, strength, strict=True):
             board_strengths(board, hands, tables, row)

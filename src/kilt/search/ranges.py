@@ -115,5 +115,5 @@ def free_hands(game: Holdem, board: tuple[int, ...]) -> FloatArray:
 
 def moves_of(game: Holdem, position: Betting) -> Iterator[tuple[Betting, str, Betting]]:
     """Yield each action of a hand so far, together with the positions before and after it."""
-    for before, action in game.positions.moves(position):
+    for before, action in game.positions.moves_to(position):
         yield before, action, game.positions.after(before, action)

@@ -11,7 +11,7 @@ from kilt.config import ResolveConfig
 from kilt.cost import Cost
 from kilt.errors import PlayError
 from kilt.games.holdem import Betting, Holdem
-from kilt.games.subgame import first_round_of, subgame
+from kilt.games.subgame import cut_after_first_round, subgame
 from kilt.tree.betting import betting_size, betting_tree
 
 
@@ -67,7 +67,7 @@ def cost_of(settings: ResolveConfig, game: Holdem, first_round: int) -> Cost:
 
     rest, menu = subgame(game, opening, board, np.ones((2, hands))), menu_of(settings, first_round, game)
     if rules.round_names[first_round] in settings.limited:
-        ends = [leaf for leaf in betting_tree(first_round_of(rest), menu).leaves if leaf.folded is None]
+        ends = [leaf for leaf in betting_tree(cut_after_first_round(rest), menu).leaves if leaf.folded is None]
         going = sum(leaf.stake < min(rules.stacks) for leaf in ends)
         return whole(1 + settings.continuations * going, hands**2)
     size = betting_size(rest, menu)

@@ -193,7 +193,7 @@ def _layout(game: VectorGame, abstraction: CardAbstraction, most: int, tree: Vec
             some = slice(first, min(first + TOGETHER, tree.board_start[r + 1]))
             boards = tree.board[some, : tree.board_size[r]].astype(np.int64)
             held = np.bitwise_or.reduce(tree.strengths.card_bit[boards], axis=1, initial=0)
-            bucket[some] = np.where(tree.deck.bits & held[:, None], most, this.rows(boards))
+            bucket[some] = np.where(tree.deck.bits & held[:, None], most, this.look_up_boards(boards))
     rows = np.where(tree.rows > 0, tree.rows, np.diff(tree.table_start))
     none = np.empty(0, dtype=np.bool_)
     return TableLayout(np.zeros_like(tree.rows), np.concatenate([[0], np.cumsum(rows)]), bucket, none)

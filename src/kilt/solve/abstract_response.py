@@ -69,7 +69,7 @@ def _decisions(game: BucketedGame, player: int) -> list[list[tuple[int, int]]]:
     for r, row, position in game.game.decisions():
         if position.actor == player:
             assert isinstance(position, Betting)
-            before = sum(each.actor == player for each, _ in positions_of(position.rules).moves(position))
+            before = sum(each.actor == player for each, _ in positions_of(position.rules).moves_to(position))
             found.setdefault(before, []).append((int(start[r]) + row, len(on_menu(position, game.game.menu))))
     return [found[number] for number in sorted(found)]
 

@@ -35,7 +35,7 @@ struct __align__(16) Place { Word info; Number link, mine; };
 #define ACTOR(info) ((int)((info) >> 52 & 1))
 #define WIDE(info) ((int)((info) >> 53 & 1))
 
-// Tables that find the canonical board of dealt cards: see `cards.boards_kernels.locate`.
+// Tables that find the canonical board of dealt cards: see `cards.boards_kernels.find_canonical_board`.
 struct Search { const Word* word; const Number *first, *symmetry; Number parts, dealt[4], start; };
 
 // The buckets of a round for a player: a table over canonical boards and hands, and the meaning of its codes in each class.

@@ -151,7 +151,7 @@ def measure_speed_on_gpu(
 
     The game is smaller than the real one if memory requires it.
     """
-    deal = Deal.of(game)
+    deal = Deal.from_game(game)
     slots = sum(SyntheticGame(game, buckets, menu).size.slots)
     share = min(1.0, PROBED * free_memory() / device_bytes(game, menu, slots, options, 0))
     fewer = [tuple(max(1, int(share * number)) for number in numbers) for numbers in buckets]
@@ -179,7 +179,7 @@ def measure_solver_speed(solver: ExternalMCCFR, seconds: float) -> Pace:
 def _made_up(deal: Deal, numbers: Sequence[int]) -> CardAbstraction:
     """Return a card abstraction with random buckets for each hand on each board."""
     rounds, rng = [], np.random.default_rng(0)
-    for size, number in zip(deal.sizes, numbers, strict=True):
+    for size, number in zip(deal.board_sizes, numbers, strict=True):
         holdings = deal.holdings((size,))
         kind = np.uint16 if number <= 1 << 16 else np.uint32
         table = rng.integers(0, number, (len(holdings.boards), comb(deal.deck.size, deal.hole_cards)), dtype=kind)

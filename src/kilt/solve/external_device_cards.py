@@ -107,7 +107,7 @@ class DeviceCards:
         if id(this.table) not in self._tables:
             table = np.concatenate([*_computed(this)]) if this.by_strength is not None else this.table
             kept = self.cupy.asarray(np.ascontiguousarray(table))
-            this.require_below(this.entries, int(kept.max()) if kept.size else 0)
+            this.require_valid_index(this.entry_bound, int(kept.max()) if kept.size else 0)
             self._tables[id(this.table)] = kept
             self._kept.append(kept)
             self._kept.append(this.table)  # so that no other table has its id
@@ -157,4 +157,4 @@ def _computed(this: RoundBuckets) -> Iterator[Array]:
     """
     boards = this.holdings.boards.astype(np.int64)
     for start in range(0, len(boards), BOARDS_PER_BATCH):
-        yield this.rows(boards[start : start + BOARDS_PER_BATCH]).clip(0).astype(np.uint32)
+        yield this.look_up_boards(boards[start : start + BOARDS_PER_BATCH]).clip(0).astype(np.uint32)

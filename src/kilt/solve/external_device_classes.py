@@ -27,7 +27,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kilt.abstraction.abstract_game import AbstractGame, AbstractPart, AbstractSize, join_parts
-from kilt.abstraction.abstract_game_kernels import copy_pieces
+from kilt.abstraction.abstract_game_kernels import copy_ranges
 from kilt.abstraction.actions import ActionAbstraction
 from kilt.abstraction.buckets import AbstractionSpec
 from kilt.arrays import Array, Deferred
@@ -263,11 +263,11 @@ class ClassTables(DeviceTable):
     def _copy(self, part: AbstractPart, mine: Array, table: Array, *, back: bool = False) -> None:
         """Copy the tables of a part of the game to the table of the whole game, or the other way with `back`."""
         acts = np.flatnonzero(part.betting.nodes.actor >= 0)
-        begin, place, size = (self.words * each for each in part.pieces(self.partition.abstract, acts))
+        begin, place, size = (self.words * each for each in part.table_ranges(self.partition.abstract, acts))
         if back:
-            copy_pieces(np.asarray(table), place, mine, begin, size)
+            copy_ranges(np.asarray(table), place, mine, begin, size)
         else:
-            copy_pieces(mine, begin, table, place, size)
+            copy_ranges(mine, begin, table, place, size)
 
     def load(self, table: Array, wide: Array | None) -> None:
         """Load the regrets and counts of a checkpoint that a GPU or a CPU has saved.

@@ -29,7 +29,7 @@ from kilt.games.gamedef import GameDef
 from kilt.games.holdem import Holdem, Poker
 from kilt.games.size import GameSize, size_of
 from kilt.games.stud import Stud
-from kilt.games.tilt import TiltedGame, tilted
+from kilt.games.tilt import TiltedGame, tilt_game
 from kilt.solve.methods import JUDGING, DiskMethod, WholeMethod, evaluation_only, walk_cost
 from kilt.solve.problem import (
     ABSTRACT,
@@ -235,7 +235,7 @@ class _Source:
             if any(self.tilt):
                 raise RunError(f"{self.name} has no showdowns or folds: leave out the tilt")
             return None
-        return tilted(self.given or load_game(self.name), self.tilt)
+        return tilt_game(self.given or load_game(self.name), self.tilt)
 
     @cached_property
     def size(self) -> GameSize | None:

@@ -20,7 +20,7 @@ have led to the information set.
 >>> from kilt.abstraction.pipeline import build
 >>> from kilt.games import load_game
 >>> leduc = load_game("leduc")
->>> cards = build(AbstractionSpec.from_name("lossless", Deal.of(leduc)), Path(mkdtemp()) / "cards")
+>>> cards = build(AbstractionSpec.from_name("lossless", Deal.from_game(leduc)), Path(mkdtemp()) / "cards")
 >>> game = JointGame(AbstractGame(leduc, cards), joint_tables(cards))
 >>> round(2 * game.exploitability(np.ones(game.abstract.slots)), 7)  # NashConv of the uniform profile
 4.7472222

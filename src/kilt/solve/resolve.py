@@ -50,7 +50,7 @@ from kilt.arrays import FloatArray
 from kilt.config import GADGET, MAX_MARGIN, RESOLVE_METHODS, UNSAFE
 from kilt.errors import GameError
 from kilt.games.holdem import Betting, Holdem
-from kilt.games.subgame import ContinuationValues, Subgame, compatible_weights, first_round_of, subgame
+from kilt.games.subgame import ContinuationValues, Subgame, compatible_weights, cut_after_first_round, subgame
 from kilt.solve.cfr import Cfr, Tables
 from kilt.solve.learning_kernels import RootChoice
 from kilt.solve.problem import CPU, VectorProblem, require_device
@@ -259,7 +259,7 @@ def with_depth_limit(game: Subgame, menu: Menu | None, continued: LeafValues) ->
 
     `continued` is a function that returns the values of the positions at which it ends.
     """
-    cut = first_round_of(game)
+    cut = cut_after_first_round(game)
     return replace(cut, continued=continued(cut, ends_of_round(cut, menu)))
 
 

@@ -57,7 +57,7 @@ def require_used(bets: tuple[str, ...], menu: ActionAbstraction | None, names: S
         if bets:
             raise RunError(f"`bets` is {bets[0]!r}, but raises of a limit game have one size: leave out `bets`")
         return
-    if menu.empty:
+    if menu.has_no_bets:
         raise RunError("`bets` has no size, so no player can bet: use sizes such as '50%, 1x, a'")
     left = names[start:]
     for text, rounds in zip(bets, menu.rounds, strict=True):

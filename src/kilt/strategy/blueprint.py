@@ -188,7 +188,9 @@ class Blueprint:
             if len(self._rows) + len(new) > KEPT_ROWS:
                 self._rows.clear()
             wanted = np.array([boards[number] for number in new], dtype=np.int64)
-            for number, row in zip(new, self.cards.each[player].rounds[r].rows(wanted).astype(np.int64), strict=True):
+            for number, row in zip(
+                new, self.cards.each[player].rounds[r].look_up_boards(wanted).astype(np.int64), strict=True
+            ):
                 rows[number] = self._rows[viewer, boards[number]] = row
         return [row for row in rows if row is not None]
 

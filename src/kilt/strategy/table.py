@@ -181,7 +181,7 @@ def process_slots(tree: FlatTree, game: Holdem, rule: Rule, table: FloatArray) -
     """
     for name, labels, start in zip(tree.infosets, tree.actions, tree.nodes.infoset_start.tolist(), strict=False):
         position = game.replay(name.rpartition("|")[2])
-        acted = any(before.actor == position.actor for before, _ in game.positions.moves(position))
+        acted = any(before.actor == position.actor for before, _ in game.positions.moves_to(position))
         here = slice(start, start + len(labels))
         table[here] = apply(rule, labels, table[here], first=not acted)
 

@@ -116,7 +116,7 @@ def process_table(
         default, all rows.
     """
     assert isinstance(game.game, Holdem)
-    moves, hands = game.game.positions.moves, table.shape[1]
+    moves, hands = game.game.positions.moves_to, table.shape[1]
     for r, row, position in game.decisions():
         begin, end = (0, int(game.tree.rows[r])) if kept is None else kept[r].tolist()
         if not boards[r] or not begin <= row < end:

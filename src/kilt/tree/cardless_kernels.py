@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kilt.arrays import FloatArray, IntArray
-from kilt.cards.equity_kernels import compatible, rank_board, showdowns
+from kilt.cards.equity_kernels import compatible_weights, rank_board, showdown_values_of_ranges
 from kilt.jit import kernel, subkernel
 from kilt.lanes import LANES
 from kilt.tree.leaf_kernels import hands_left, set_to_zero
@@ -129,13 +129,15 @@ def values(
             live = np.uint64(work.ranking.ends[groups - 1]) if groups > 0 else none
             for i in range(none, live):
                 work.lanes.reach[lanes * i] = prior[order[i]]
-            showdowns(work.ranking, groups, work.lanes.reach, work.lanes.cards, work.lanes.result, work.lanes.whole)
+            showdown_values_of_ranges(
+                work.ranking, groups, work.lanes.reach, work.lanes.cards, work.lanes.result, work.lanes.whole
+            )
             for i in range(none, live):
                 met = work.lanes.whole[lanes * i]
                 leaf[0, order[i]], leaf[1, order[i]] = met, work.lanes.result[lanes * i] - met
         else:
             left = work.order[: hands_left(tree.deck.bits, held, work.order)]
-            compatible(left, tree.deck.cards, prior, work.ranking.by_card, leaf[0])
+            compatible_weights(left, tree.deck.cards, prior, work.ranking.by_card, leaf[0])
             for below in range(classes.start[depth + 1], classes.start[depth]):
                 average_over_suits(
                     tree.moved, tree.symmetry[board], tree.hands[player], work.vectors.scale, total, below

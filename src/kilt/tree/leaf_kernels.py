@@ -11,8 +11,8 @@ from kilt.cards.equity_kernels import (
     HandList,
     Order,
     board_strengths,
-    compatible,
-    showdowns_between,
+    compatible_weights,
+    showdown_values_by_player,
     ties_between,
 )
 from kilt.cards.hands_kernels import HandTables, look_up
@@ -184,7 +184,7 @@ def fold_values(
     for node in range(nodes.block[block], nodes.block[block + 1]):
         here = node + shift
         if nodes.kind[node] == FOLD and vectors.alive[here]:
-            compatible(live, cards, reach[vectors.source[here]], by_card, value[here])
+            compatible_weights(live, cards, reach[vectors.source[here]], by_card, value[here])
             won = after_rake(nodes.stake[player, node], nodes.rake[node])
             for hand in live:
                 value[here, hand] *= won
@@ -383,7 +383,7 @@ def showdown_values(
             for k in range(found):
                 lane_source[k] = wanted[k]
             take_lanes(node_reach, wanted, found, their_order, their_live, sorted_already, reach)
-            showdowns_between(sides, groups, weighted, reach, work.lanes.cards, result, whole)
+            showdown_values_by_player(sides, groups, weighted, reach, work.lanes.cards, result, whole)
             if tilted:
                 ties_between(sides, groups, weighted, reach, work.lanes.cards, tied)
             ready[0] = found if lasting else 0

@@ -30,7 +30,7 @@ import numpy.typing as npt
 
 from kilt.arrays import FloatArray, data_type
 from kilt.cards.deck import FULL
-from kilt.cards.equity import room_to_rank
+from kilt.cards.equity import ranking_workspace
 from kilt.cards.equity_kernels import PlayerRankings
 from kilt.config import MOST_THREADS
 from kilt.errors import GameError, shortened
@@ -161,7 +161,7 @@ class VectorGame(EvaluableGame):
         cards = (FULL, 2, 5)  # unused by games without cards
         if isinstance(game, Holdem):
             cards = (game.deck, game.rules.hole_cards, sum(game.rules.board_cards))
-        ranking = room_to_rank(*cards, len(self.tree.deck.bits))
+        ranking = ranking_workspace(*cards, len(self.tree.deck.bits))
         return Workspace(
             vectors=Vectors(
                 reach=np.zeros((places, hands), dtype),

@@ -18,15 +18,15 @@ import numpy.typing as npt
 from kilt.arrays import FloatArray, IntArray
 from kilt.cards.boards import (
     Boards,
+    add_cards,
     canonical_boards,
     card_permutations,
-    extend,
     hand_permutations,
     known_board,
-    symmetry_of,
+    suit_symmetries,
 )
 from kilt.cards.deck import FULL
-from kilt.cards.equity import hand_list, some_hands
+from kilt.cards.equity import hand_list, hands_as_arrays
 from kilt.cards.hands import hand_tables
 from kilt.errors import GameError
 from kilt.games.bluff import FACES, STAR, Bluff
@@ -76,7 +76,7 @@ def vector_tree(game: Game, menu: Menu | None = None, *, by_board: bool = True) 
     """
     if isinstance(game, Holdem):
         actions, deal = _bets(game, menu), _deal_cards(game)
-        hands, strengths = some_hands(game.holes, game.deck), hand_tables(_seen(game), game.deck)
+        hands, strengths = hands_as_arrays(game.holes, game.deck), hand_tables(_seen(game), game.deck)
     elif isinstance(game, Bluff):
         actions, deal = _bids(game), _roll_dice(game)
         hands, strengths = hand_list(FULL), hand_tables(7)  # unused
@@ -206,7 +206,7 @@ def _deal_cards(game: Holdem) -> Dealing:
     moved, alike = _renamed(game)
     boards = [known_board(known, deck, alike)]
     for count in layout:
-        boards.append(extend(boards[-1], count, deck))
+        boards.append(add_cards(boards[-1], count, deck))
     whole = pair_weight(prior, game.holes, deck.size)
     even = bool((prior == 1).all())  # otherwise the probability depends on the hand
     return Dealing(
@@ -221,7 +221,7 @@ def _renamed(game: Holdem) -> tuple[npt.NDArray[np.int32], int]:
     undefined.
     """
     deck, told = game.deck, np.concatenate([game.weights, game.marks])
-    every, symmetry = hand_permutations(deck, game.rules.hole_cards), symmetry_of(deck, game.known_board)
+    every, symmetry = hand_permutations(deck, game.rules.hole_cards), suit_symmetries(deck, game.known_board)
     place = np.full(every.shape[1], -1, dtype=np.int32)
     place[game.numbers] = np.arange(len(game.numbers))
     moved = place[every[:, game.numbers]]
@@ -387,5 +387,5 @@ def _called(game: Bluff, bid: int, bidder: int) -> FloatArray:
     for mine in range(game.dice[0] + 1):
         for theirs in range(game.dice[1] + 1):
             winner = bidder if mine + theirs > bid // len(FACES) else 1 - bidder
-            table[mine, theirs] = game.worth(winner)
+            table[mine, theirs] = game.payoff_if_won(winner)
     return table

@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 
 from kilt.arrays import FloatArray
 from kilt.cards.deck import Deck
-from kilt.viz.picture import save
+from kilt.viz.picture import save_figure
 
 
 def plot_starting_hands(buckets: npt.NDArray[Any], deck: Deck, title: str, path: str | Path) -> None:
@@ -54,7 +54,7 @@ def plot_starting_hands(buckets: npt.NDArray[Any], deck: Deck, title: str, path:
     axes.set_xticks([])
     axes.set_yticks([])
     axes.set_xlabel("suited above the diagonal, offsuit below it")
-    save(figure, path)
+    save_figure(figure, path)
 
 
 def plot_histograms(rows: FloatArray, names: Sequence[str], title: str, path: str | Path) -> None:
@@ -87,4 +87,4 @@ def plot_histograms(rows: FloatArray, names: Sequence[str], title: str, path: st
         axes.spines[["top", "right"]].set_visible(False)
         axes.tick_params(labelsize=7)
         axes.set_xlim(0, 1)
-    save(figure, path)
+    save_figure(figure, path)

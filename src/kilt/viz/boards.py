@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from kilt.abstraction.cluster_kernels import Labels
 from kilt.arrays import Array, FloatArray, IntArray
 from kilt.cards.deck import Deck
-from kilt.viz.picture import save
+from kilt.viz.picture import save_figure
 
 SUIT_COLOURS = {"c": "#2e8b57", "d": "#2f6fd6", "h": "#c8102e", "s": "black"}
 SUIT_SIGNS = {"c": "♣", "d": "♦", "h": "♥", "s": "♠"}
@@ -60,7 +60,7 @@ def plot_classes(
                 text = f"{rank}{SUIT_SIGNS[suit]}"
                 axes.text(x, label + 0.5, text, va="center", fontsize=8, color=SUIT_COLOURS[suit])
         axes.text(1.75 + step * most, label + 0.5, words[label], va="center", fontsize=8)
-    save(figure, path)
+    save_figure(figure, path)
 
 
 def plot_distances(distances: Array, labels: Labels, title: str, path: str | Path) -> None:
@@ -88,7 +88,7 @@ def plot_distances(distances: Array, labels: Labels, title: str, path: str | Pat
         axes.axvline(end, color="white", lw=0.3)
     axes.set_xlabel("boards, class by class")
     figure.colorbar(image, label="distance")
-    save(figure, path)
+    save_figure(figure, path)
 
 
 def plot_balance(boards: IntArray, deals: FloatArray, title: str, path: str | Path) -> None:
@@ -115,7 +115,7 @@ def plot_balance(boards: IntArray, deals: FloatArray, title: str, path: str | Pa
         axes.set_ylabel(name)
     below.xaxis.get_major_locator().set_params(integer=True)
     below.set_xlabel("class (the dashed line is the mean)")
-    save(figure, path)
+    save_figure(figure, path)
 
 
 def plot_errors(errors: FloatArray, title: str, path: str | Path) -> None:
@@ -138,4 +138,4 @@ def plot_errors(errors: FloatArray, title: str, path: str | Path) -> None:
     axes.set_ylabel("mean distance from the medoid")
     axes.set_ylim(bottom=0)
     axes.grid(alpha=0.3)
-    save(figure, path)
+    save_figure(figure, path)

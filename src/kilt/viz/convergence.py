@@ -13,7 +13,7 @@ from matplotlib.ticker import LogLocator, NullLocator
 from kilt.arrays import FloatArray
 from kilt.evaluate.evaluator import UNIT
 from kilt.runs.budget import Step
-from kilt.viz.picture import save
+from kilt.viz.picture import save_figure
 
 AVERAGE, CURRENT, ABSTRACT = "#1f5fa8", "#d98c3f", "#3a8f5c"
 # Margins as fractions of the picture, with room for labels such as 6 × 10⁻¹. They are fixed because every run ends with
@@ -45,7 +45,7 @@ def plot_convergence(
     margins : mapping of str to sequence of float, optional
         Half-widths of intervals around exploitability, for each step of some runs: drawn as bands.
     """
-    save(convergence_figure(runs, title, unit, margins), path)
+    save_figure(convergence_figure(runs, title, unit, margins), path)
 
 
 def convergence_figure(

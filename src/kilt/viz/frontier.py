@@ -9,7 +9,7 @@ from typing import NamedTuple
 from matplotlib.figure import Figure
 
 from kilt.viz.convergence import COLOURS
-from kilt.viz.picture import save
+from kilt.viz.picture import save_figure
 
 LINEAR = 10  # the axis of exploitability is linear up to this value, and logarithmic above it
 
@@ -59,4 +59,4 @@ def plot_frontier(
         axes.set_axisbelow(True)
         axes.spines[["top", "right"]].set_visible(False)
         axes.legend(frameon=False, fontsize=7)
-    save(figure, path)
+    save_figure(figure, path)

@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 
 from kilt.arrays import FloatArray
 from kilt.viz.convergence import COLOURS, MARGINS
-from kilt.viz.picture import save
+from kilt.viz.picture import save_figure
 
 
 def plot_lines(
@@ -55,4 +55,4 @@ def plot_lines(
     axes.grid(linewidth=0.6, color="0.85")
     axes.set_axisbelow(True)
     axes.spines[["top", "right"]].set_visible(False)
-    save(figure, path)
+    save_figure(figure, path)

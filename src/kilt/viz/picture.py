@@ -19,7 +19,7 @@ def require_drawable(path: Path) -> None:
         raise ArtifactError(f"{path} cannot be written: use the name of a picture in an existing folder")
 
 
-def save(figure: Figure, path: str | Path) -> None:
+def save_figure(figure: Figure, path: str | Path) -> None:
     """Write a figure to a file. Raises ArtifactError if that fails."""
     require_drawable(Path(path))
     with os_errors(f"{path} cannot be written"):

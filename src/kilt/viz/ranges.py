@@ -23,12 +23,12 @@ from matplotlib.patches import Patch
 from kilt.arrays import FloatArray
 from kilt.cards.deck import Deck
 from kilt.errors import GameError, RunError
-from kilt.evaluate.decisions import ranges
-from kilt.evaluate.self_play import FirstRoundDecision, first_round, no_shared_card
+from kilt.evaluate.decisions import hand_ranges
+from kilt.evaluate.self_play import FirstRoundDecision, first_round_decisions, no_shared_card
 from kilt.games.holdem import CALL, FOLD, Betting, Holdem, positions_of
 from kilt.play.agent import PolicyAgent
 from kilt.strategy.blueprint import Blueprint
-from kilt.viz.picture import save
+from kilt.viz.picture import save_figure
 
 FOLD_COLOUR, CALL_COLOUR, UNSEEN_COLOUR, EMPTY_COLOUR = "#d9534f", "#4a86c8", "#9a9a9a", "#f1f1ee"
 GREENS = ((0.72, 0.89, 0.68), (0.03, 0.35, 0.17))  # colours of the smallest and of the largest raise
@@ -71,10 +71,10 @@ class Grid:
 
 def first_decisions(blueprint: Blueprint, count: int = PANELS) -> list[int]:
     """Return the nodes of the first `count` decisions before the flop: the opening, the responses to it, and so on."""
-    return [early.node for early in first_round(blueprint)][:count]
+    return [early.node for early in first_round_decisions(blueprint)][:count]
 
 
-def grids(blueprint: Blueprint, decisions: Sequence[int]) -> list[Grid]:
+def preflop_grids(blueprint: Blueprint, decisions: Sequence[int]) -> list[Grid]:
     """Return a blueprint's strategy for every starting hand, at several decisions before the flop.
 
     Parameters
@@ -90,7 +90,7 @@ def grids(blueprint: Blueprint, decisions: Sequence[int]) -> list[Grid]:
         One for each decision; `plot_ranges` draws them.
     """
     _require_two_cards(blueprint.game)
-    found = {early.node: early for early in first_round(blueprint)}
+    found = {early.node: early for early in first_round_decisions(blueprint)}
     strange = [node for node in decisions if node not in found]
     if strange:
         raise RunError(
@@ -112,7 +112,7 @@ def plot_ranges(panels: Sequence[Grid], title: str, path: str | Path) -> None:
     path : str or Path
         File to write; the ending sets the format: ``.png``, ``.svg``, ``.pdf``.
     """
-    save(range_figure(panels, title), path)
+    save_figure(range_figure(panels, title), path)
 
 
 def range_figure(panels: Sequence[Grid], title: str) -> Figure:
@@ -133,16 +133,16 @@ def range_figure(panels: Sequence[Grid], title: str) -> Figure:
     return figure
 
 
-def describe(position: Betting) -> str:
+def describe_decision(position: Betting) -> str:
     """Return a description in words of a decision before the flop: who acts, and what happened before.
 
     >>> from kilt.games import load_game
     >>> game = load_game("holdem.nolimit.2p")
-    >>> [describe(game.replay(history)) for history in ("", "c", "r300")]
+    >>> [describe_decision(game.replay(history)) for history in ("", "c", "r300")]
     ['small blind opens', 'big blind after a call', 'big blind facing a raise to 300']
     """
     actor = position.rules.seat_names[position.actor]
-    words = [_words(before, action) for before, action in positions_of(position.rules).moves(position)]
+    words = [_words(before, action) for before, action in positions_of(position.rules).moves_to(position)]
     if not words:
         return f"{actor} opens"
     *earlier, last = [word if word == "all-in" else f"a {word}" for word in words]
@@ -181,7 +181,7 @@ def policy_grid(agent: PolicyAgent, game: Holdem, position: Betting) -> Grid:
     """
     _require_two_cards(game)
     policy = agent.policy(position, ())
-    chance, reach = policy.probabilities.T, ranges(agent, game, position, ())
+    chance, reach = policy.probabilities.T, hand_ranges(agent, game, position, ())
     early = FirstRoundDecision(0, position.actor, reach, chance, np.ones(len(chance), np.bool_))
     return _grid(game, position, policy.actions, early)
 
@@ -206,7 +206,7 @@ def _grid(game: Holdem, position: Betting, labels: Sequence[str], early: FirstRo
                 share[i, j], reach[i, j] = chance[hand], early.reach[early.seat, hand]
     overall = weight @ early.chance / max(weight.sum(), 1e-300)
     words = tuple(_words(position, label) for label in labels)
-    return Grid(describe(position), game.deck.rank_names[::-1], words, share, reach, overall)
+    return Grid(describe_decision(position), game.deck.rank_names[::-1], words, share, reach, overall)
 
 
 def _hand(deck: Deck, i: int, j: int) -> int | None:
@@ -220,7 +220,7 @@ def _hand(deck: Deck, i: int, j: int) -> int | None:
     return deck.hole_index((high * deck.suits, low * deck.suits + (0 if suited else 1)))
 
 
-def colours(actions: Sequence[str]) -> list[str]:
+def action_colours(actions: Sequence[str]) -> list[str]:
     """Return the colour of each action at a decision. The largest raise is the darkest."""
     raises = [place for place, action in enumerate(actions) if action not in ("fold", "call", "check")]
     low, high = np.array(GREENS)
@@ -240,7 +240,7 @@ def _dark(colour: str) -> bool:
 
 
 def _draw(axes: Axes, grid: Grid) -> None:
-    size, shades = len(grid.ranks), colours(grid.actions)
+    size, shades = len(grid.ranks), action_colours(grid.actions)
     seen = grid.share.any(axis=2)
     rows, columns = np.indices((size, size), dtype=np.float64)
     bottom: FloatArray = rows + 1.0

@@ -1,7 +1,7 @@
 """Write a report about a run: one HTML page with everything about a blueprint, including pictures.
 
-The page needs no other files, no network and no scripts, so that users can send it and keep it. `contents_of` collects
-its content from a blueprint as plain data, `Contents`.
+The page needs no other files, no network and no scripts, so that users can send it and keep it. `collect_contents`
+collects its content from a blueprint as plain data, `Contents`.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from kilt.runs.budget import Step
 from kilt.strategy.blueprint import Blueprint
 from kilt.strategy.naming import AVERAGE, solved_name
 from kilt.viz.convergence import plot_convergence
-from kilt.viz.ranges import Grid, first_decisions, grids, plot_ranges
-from kilt.viz.winrates import opponents, plot_win_rates
+from kilt.viz.ranges import Grid, first_decisions, plot_ranges, preflop_grids
+from kilt.viz.winrates import measured_opponents, plot_win_rates
 
 PAGE = "report.html"
 
@@ -79,7 +79,7 @@ class Contents:
     commands: tuple[tuple[str, str], ...] = ()  # purpose, and the command to type next
 
 
-def contents_of(
+def collect_contents(
     blueprint: Blueprint,
     title: str = "",
     *,
@@ -100,11 +100,11 @@ def contents_of(
     steps : sequence of Step
         The measurements of its run.
     plays : str
-        The strategy that its agent plays, in words: see `kilt.players.agents.strategy_of`.
+        The strategy that its agent plays, in words: see `kilt.players.agents.describe_strategy`.
     matches : sequence of MatchResult
         Matches that its agent has played.
     sanity : Report or sequence of Report
-        Results of `kilt.players.reports.reports_of`, or of `kilt.evaluate.sanity.report`.
+        Results of `kilt.players.reports.sanity_reports`, or of `kilt.evaluate.sanity.check_blueprint`.
     commands : sequence of (str, str)
         Purpose, and the command to type next.
 
@@ -137,7 +137,7 @@ def contents_of(
         title or f"{game.name}: a blueprint",
         tuple((what, value) for what, value in built.items() if value),
         steps,
-        ranges=grids(blueprint, first_decisions(blueprint)) if rules.hole_cards == 2 else (),
+        ranges=preflop_grids(blueprint, first_decisions(blueprint)) if rules.hole_cards == 2 else (),
         solved=solved_name(said),
         matches=matches,
         sanity=(sanity,) if isinstance(sanity, Report) else tuple(sanity),
@@ -153,17 +153,17 @@ def _buckets(cards: CardAbstraction, names: Sequence[str]) -> str:
 def write_report(folder: str | Path, contents: Contents) -> Path:
     """Write the report to ``report.html`` in a folder and return its path."""
     path = Path(folder) / PAGE
-    page = html_of(contents)
+    page = report_html(contents)
     with artifact.os_errors(f"{path} cannot be written"):
         path.parent.mkdir(parents=True, exist_ok=True)
         artifact.write_text(path, page)
     return path
 
 
-def html_of(contents: Contents) -> str:
+def report_html(contents: Contents) -> str:
     """Return the report as an HTML page that includes its pictures.
 
-    >>> page = html_of(Contents("Leduc & friends", commands=(("play against it", "kilt play RUN"),)))
+    >>> page = report_html(Contents("Leduc & friends", commands=(("play against it", "kilt play RUN"),)))
     >>> "<h1>Leduc &amp; friends</h1>" in page, "<h2>" in page
     (True, True)
     """
@@ -239,7 +239,7 @@ def _convergence(contents: Contents) -> str:
             "exploitability against iterations and time",
         )
         parts += [f"<p>{escape(said)}</p>", picture]
-    if names := opponents(steps):
+    if names := measured_opponents(steps):
         last = next(step for step in reversed(steps) if step.others)
         won = ", ".join(f"{last.others[name]:+,.0f} mbb/h from {name}" for name in names if name in last.others)
         said = f"After {last.iterations:,} iterations in {_time(last.seconds)} the {contents.solved} wins {won}."

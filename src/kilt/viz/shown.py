@@ -27,7 +27,7 @@ from kilt.viz.convergence import AVERAGE, convergence_figure
 from kilt.viz.ranges import policy_grid, range_figure
 from kilt.viz.shares import share_figure
 from kilt.viz.spots import range_grid, spot_grid
-from kilt.viz.winrates import opponents, win_rate_figure
+from kilt.viz.winrates import measured_opponents, win_rate_figure
 
 LEAST_UNITS = 10  # smallest number of deals for which a mean is drawn
 
@@ -44,7 +44,11 @@ def _run(run: RunFigures) -> Figure:
     steps = run.steps
     if not steps:
         raise RunError(f"{run.title} has measured nothing yet: iterate over the run, or finish it")
-    return win_rate_figure(steps, run.title) if opponents(steps) else convergence_figure({run.title: steps}, run.title)
+    return (
+        win_rate_figure(steps, run.title)
+        if measured_opponents(steps)
+        else convergence_figure({run.title: steps}, run.title)
+    )
 
 
 @result_figure.register

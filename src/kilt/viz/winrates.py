@@ -11,13 +11,13 @@ from matplotlib.figure import Figure
 from kilt.errors import RunError
 from kilt.runs.budget import Step
 from kilt.viz.convergence import COLOURS
-from kilt.viz.picture import save
+from kilt.viz.picture import save_figure
 
 
-def opponents(steps: Sequence[Step]) -> list[str]:
+def measured_opponents(steps: Sequence[Step]) -> list[str]:
     """Return the names of the opponents against whom a run was measured.
 
-    >>> opponents([Step(1, 0.5, 0, 0, 0, {"always-call": 120.0, "always-fold": 600.0})])
+    >>> measured_opponents([Step(1, 0.5, 0, 0, 0, {"always-call": 120.0, "always-fold": 600.0})])
     ['always-call', 'always-fold']
     """
     return list(dict.fromkeys(name for step in steps for name in step.others))
@@ -35,12 +35,12 @@ def plot_win_rates(steps: Sequence[Step], title: str, path: str | Path) -> None:
     path : str or Path
         File to write; the ending sets the format: ``.png``, ``.svg``, ``.pdf``.
     """
-    save(win_rate_figure(steps, title), path)
+    save_figure(win_rate_figure(steps, title), path)
 
 
 def win_rate_figure(steps: Sequence[Step], title: str) -> Figure:
     """Return the figure that `plot_win_rates` writes to a file."""
-    names = opponents(steps)
+    names = measured_opponents(steps)
     if not names:
         raise RunError(
             f"none of {len(steps)} measurements has win rates against opponents: draw the exploitability instead"

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from kilt.abstraction.buckets import CardAbstraction
-from kilt.abstraction.classes import BoardClasses, describe
+from kilt.abstraction.classes import BoardClasses, describe_boards
 from kilt.arrays import Array, FloatArray, IntArray
 from kilt.cards.deck import Deck
-from kilt.cards.equity import board_rows
+from kilt.cards.equity import strengths_on_boards
 from kilt.errors import PlayError
 from kilt.games.holdem import Holdem
 from kilt.play.agent import Agent
@@ -37,7 +37,7 @@ def bucket_row(agent: Agent, board: tuple[int, ...], seat: int) -> Array | None:
     if not isinstance(agent, BlueprintAgent):
         return None
     cards = cards_of(agent, seat)
-    return cards.rounds[cards.round_of(board)].row(board)
+    return cards.rounds[cards.round_of(board)].look_up_board(board)
 
 
 def bucket_view(agent: Agent, game: Holdem, board: tuple[int, ...], bucket: int, seat: int = 0) -> dict[str, Any]:
@@ -108,12 +108,12 @@ def classes_view(agent: Agent, game: Holdem, board: tuple[int, ...], seat: int =
     if found is None:
         return {"classes": [], "here": None}
     size = found.holdings.boards.shape[1]
-    here = int(found.of(np.array([board], dtype=np.int64))[0]) if len(board) >= size else None
+    here = int(found.look_up(np.array([board], dtype=np.int64))[0]) if len(board) >= size else None
     return {"classes": _classes(found, game.deck), "here": here, "size": size}
 
 
 def _classes(classes: BoardClasses, deck: Deck) -> list[dict[str, Any]]:
-    boards, weights = classes.holdings.boards.astype(np.int64), classes.holdings.ways
+    boards, weights = classes.holdings.boards.astype(np.int64), classes.holdings.deal_counts
     labels = np.asarray(classes.labels, dtype=np.int64)
     apart = None if classes.distances is None else _class_distances(np.asarray(classes.distances), labels, weights)
     rows = []
@@ -125,7 +125,7 @@ def _classes(classes: BoardClasses, deck: Deck) -> list[dict[str, Any]]:
             {
                 "number": number,
                 "share": round(float(weights[places].sum() / weights.sum()), 6),
-                "words": describe(boards[places], weights[places], deck) if len(places) else "no boards",
+                "words": describe_boards(boards[places], weights[places], deck) if len(places) else "no boards",
                 "boards": [
                     [deck.name((card,)) for card in sorted(board, reverse=True)] for board in boards[some].tolist()
                 ],
@@ -173,9 +173,9 @@ def _made(cards: CardAbstraction, game: Holdem, r: int) -> FloatArray:
     rng = np.random.default_rng(r)
     boards = np.stack([rng.permutation(deck.size)[:size] for _ in range(BOARDS)]).astype(np.int64)
     # wins count twice, ties once; negative: impossible hand
-    wins = board_rows(boards, deck, rules.hole_cards).astype(np.int64)
+    wins = strengths_on_boards(boards, deck, rules.hole_cards).astype(np.int64)
     bins = np.minimum(wins * BINS // (2 * comb(deck.size - size - rules.hole_cards, rules.hole_cards)), BINS - 1)
-    buckets = cards.rounds[r].rows(boards[:, : rules.board_size(r)]).astype(np.int64)
+    buckets = cards.rounds[r].look_up_boards(boards[:, : rules.board_size(r)]).astype(np.int64)
     free = wins >= 0
     found = np.bincount(buckets[free] * BINS + bins[free], minlength=cards.numbers[r] * BINS).reshape(-1, BINS)
     shares: FloatArray = found / np.maximum(found.sum(axis=1, keepdims=True), 1)

@@ -18,7 +18,7 @@ from typing import Any
 from kilt import artifact
 from kilt.config import SPOT, read_config
 from kilt.errors import ArtifactError, KiltError, PlayError, RunError
-from kilt.evaluate.deserved import can_learn, states_of
+from kilt.evaluate.deserved import can_learn, state_values_for
 from kilt.evaluate.values import StateValues
 from kilt.games.holdem import Holdem
 from kilt.games.playable import load_holdem
@@ -121,7 +121,7 @@ class Library:
         key = name, id(agent)
         with self._learning:
             if key not in self._states:
-                self._states[key] = states_of(agent, game, learn=False)
+                self._states[key] = state_values_for(agent, game, learn=False)
                 if self._states[key] is None and can_learn(agent):
                     Thread(target=self._learn, args=(key, agent, game), daemon=True, name=f"AIVAT of {name}").start()
                     self._at_work.add(key)
@@ -130,7 +130,7 @@ class Library:
     def _learn(self, key: tuple[str, int], agent: PolicyAgent, game: Holdem) -> None:
         try:
             with self._one_learns:
-                self._states[key] = states_of(agent, game)
+                self._states[key] = state_values_for(agent, game)
         finally:
             self._at_work.discard(key)
 

@@ -17,16 +17,16 @@ from time import monotonic
 from typing import Any
 
 from kilt.errors import KiltError, PlayError
-from kilt.evaluate.decisions import decisions_of, review_decision
+from kilt.evaluate.decisions import player_decisions, review_decision
 from kilt.evaluate.deserved import DeservedScore
 from kilt.evaluate.log_estimates import LogEstimate
-from kilt.evaluate.stats import estimate
+from kilt.evaluate.stats import estimate_mean
 from kilt.evaluate.values import StateValues
 from kilt.games.game import CHANCE
 from kilt.games.holdem import Holdem
 from kilt.play.agent import Agent, PolicyAgent, has_policy, require_policy
 from kilt.play.dealer import Hand
-from kilt.play.person import Ending, Session, TurnView, duplicate_deals, in_words
+from kilt.play.person import Ending, Session, TurnView, describe_action, duplicate_deals
 from kilt.play.phh import write_phhs
 from kilt.web.views import review_view
 
@@ -184,7 +184,7 @@ class WebTable:
         self.touched = monotonic()
         session, rules = self.session, self.session.game.rules
         blind = rules.big_blind
-        won = estimate([1000 * chips / blind for chips in session.won]) if len(session.won) > 1 else None
+        won = estimate_mean([1000 * chips / blind for chips in session.won]) if len(session.won) > 1 else None
         hand = session.hands[-1] if session.hands and not self.screen.turn else None
         return {
             "player": self.player,
@@ -238,7 +238,7 @@ class WebTable:
         game, seat = self.session.game, hand.number % 2
         return [
             review_view(review_decision(agent, game, hand, position, taken, worth=False))
-            for position, taken in decisions_of(game, hand, seat)
+            for position, taken in player_decisions(game, hand, seat)
         ]
 
     def worth(self, number: int, decision: int) -> dict[str, Any]:
@@ -250,7 +250,7 @@ class WebTable:
         session, hands = self.session, list(self.session.hands)
         if len(hands) != number or not has_policy(session.agent, session.game):
             return {}
-        places = decisions_of(session.game, hands[-1], hands[-1].number % 2)
+        places = player_decisions(session.game, hands[-1], hands[-1].number % 2)
         if not 0 <= decision < len(places):
             raise PlayError(f"there is no decision {decision} in this hand: it has {len(places)}")
         return review_view(review_decision(require_policy(session.agent), session.game, hands[-1], *places[decision]))
@@ -263,8 +263,8 @@ class WebTable:
 def _moves(game: Holdem, hand: Hand) -> list[dict[str, Any]]:
     """Return the actions of a hand, each with its player and the betting before it."""
     return [
-        {"history": before.history, "words": in_words(before, action, third=not mine), "mine": mine}
-        for before, action in game.positions.moves(hand.position)
+        {"history": before.history, "words": describe_action(before, action, third=not mine), "mine": mine}
+        for before, action in game.positions.moves_to(hand.position)
         if before.actor != CHANCE
         for mine in [before.actor == hand.number % 2]
     ]

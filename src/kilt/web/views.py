@@ -22,14 +22,14 @@ import numpy as np
 from kilt.arrays import Array, FloatArray
 from kilt.cards.equity import hand_strength
 from kilt.errors import GameError, PlayError
-from kilt.evaluate.decisions import ReviewedDecision, decision_values, is_exact, ranges
+from kilt.evaluate.decisions import ReviewedDecision, decision_values, hand_ranges, is_exact
 from kilt.evaluate.self_play import no_shared_card
 from kilt.games.game import CHANCE, TERMINAL
 from kilt.games.gamedef import GameDef
 from kilt.games.holdem import CALL, FOLD, Betting, Holdem
 from kilt.play.agent import Agent, PolicyAgent, PublicPolicy
-from kilt.play.person import in_words
-from kilt.players.agents import strategy_of
+from kilt.play.person import describe_action
+from kilt.players.agents import describe_strategy
 from kilt.web.card_views import bucket_row, cards_of
 
 KINDS = {FOLD: "fold", CALL: "call"}  # kinds of actions; all others are raises
@@ -79,7 +79,7 @@ def strategy_view(agent: PolicyAgent, game: Holdem, history: str, board: tuple[i
         "board": _names(game, board),
         "round": game.rules.round_names[position.round],
         "pot": sum(position.spent),
-        "path": [_step(game, before, action) for before, action in game.positions.moves(position)],
+        "path": [_step(game, before, action) for before, action in game.positions.moves_to(position)],
         "ranks": game.deck.rank_names[::-1],
         "suits": game.deck.suit_names,
         "private": game.rules.hole_cards,
@@ -90,8 +90,8 @@ def strategy_view(agent: PolicyAgent, game: Holdem, history: str, board: tuple[i
         count = game.rules.board_cards[position.round + 1]
         title = f"the {game.rules.round_names[position.round + 1]} is dealt next"
         return view | {"state": "cards", "cards": count, "title": title}
-    view["strategy"] = strategy_of(agent)
-    policy, reach = agent.policy(position, board), ranges(agent, game, position, board)
+    view["strategy"] = describe_strategy(agent)
+    policy, reach = agent.policy(position, board), hand_ranges(agent, game, position, board)
     mine, theirs = reach[position.actor], reach[1 - position.actor]
     weight = mine * (_apart(game.rules) @ theirs)
     shares = policy.probabilities
@@ -103,7 +103,7 @@ def strategy_view(agent: PolicyAgent, game: Holdem, history: str, board: tuple[i
         "actions": [
             {
                 "label": action,
-                "words": in_words(position, action),
+                "words": describe_action(position, action),
                 "kind": KINDS.get(action, "raise"),
                 "share": round(float(share), 6),
                 "after": history + action,
@@ -150,7 +150,7 @@ def values_view(
         raise PlayError("many boards may follow: the values of actions are estimated only for one cell of the grid")
     asked = np.flatnonzero(which == names.index(cell)) if cell else np.arange(len(which))
     found = decision_values(agent, game, position, board, hands=asked.tolist() if cell else None)
-    reach = ranges(agent, game, position, board)
+    reach = hand_ranges(agent, game, position, board)
     mine, theirs = reach[position.actor], reach[1 - position.actor]
     weight = mine * (_apart(game.rules) @ theirs)
     weight /= max(weight.sum(), 1e-300)
@@ -183,10 +183,10 @@ def review_view(decision: ReviewedDecision) -> dict[str, Any]:
     position = decision.position
     return {
         "history": position.history,
-        "taken": in_words(position, decision.taken),
+        "taken": describe_action(position, decision.taken),
         "options": [
             {
-                "words": in_words(position, option.action),
+                "words": describe_action(position, option.action),
                 "share": round(option.share, 4),
                 "value": known_chips(option.value),
                 "margin": known_chips(option.margin),
@@ -226,7 +226,7 @@ def abstraction_view(agent: Agent, game: Holdem, board: tuple[int, ...], seat: i
     """
     cards = cards_of(agent, seat)
     number = cards.round_of(board)
-    row = cards.rounds[number].row(board)
+    row = cards.rounds[number].look_up_board(board)
     holes = game.deck.holes(game.rules.hole_cards)
     free = ~np.isin(holes, board).any(axis=1)
     strength = hand_strength(board, deck=game.deck) if board and game.rules.hole_cards == 2 else None
@@ -258,7 +258,7 @@ def _step(game: Holdem, before: Betting, action: str) -> dict[str, Any]:
     """Return an action on the path to a public state, with the betting before it."""
     if before.actor < 0:
         return {"history": before.history, "words": game.rules.round_names[before.round + 1], "seat": -1}
-    words = in_words(before, action, third=True)
+    words = describe_action(before, action, third=True)
     return {"history": before.history, "words": words, "seat": before.actor, "name": _seat(game, before)}
 
 

@@ -85,7 +85,7 @@ CLAIMS: Claims = {
 
 def _configs(game: str, folder: Path, solver: SolverConfig) -> dict[str, Config]:
     """Return the configurations of the agent whose strategy is post-processed, and of its opponents."""
-    deal, run = Deal.of(load_holdem(game)), f"-run-{solver.seed}" if solver.seed else ""
+    deal, run = Deal.from_game(load_holdem(game)), f"-run-{solver.seed}" if solver.seed else ""
 
     def config(file: str, cards: str, actions: str, public: tuple[PublicPlan, ...] = ()) -> Config:
         plan = replace(seeded(cards, deal, solver.seed), public=public)

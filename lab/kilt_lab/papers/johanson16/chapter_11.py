@@ -35,7 +35,7 @@ def _row(trunk: int, point: str) -> str:
 def _problem(name: str, trunk: int, seed: int, threads: int, device: str, folder: Path) -> AbstractProblem:
     """Return the abstract game of a run. Raises RunError if it does not fit into memory with the trunk."""
     game = load_holdem(name)
-    deal, buckets = Deal.of(game), BUCKETS if name == GAME else FEWER
+    deal, buckets = Deal.from_game(game), BUCKETS if name == GAME else FEWER
     cards = f"IR-KE-PHS {len(deal.holdings((0,)))}" + f"-{buckets}" * (game.rules.rounds - 1)
     config = {"game": name, "cards": cards, "solver": {"algorithm": f"cfr-br:{trunk}", "threads": threads}}
     plan, spec = resolve(config_of(config)).on(device), AbstractionSpec.from_name(cards, deal)

@@ -28,7 +28,7 @@ PAPER_2_1 = {"always-fold": 750.0, "always-call": 1163.48, "always-raise": 3697.
 def responses_to(game: VectorGame, agent: str, folder: Path, device: str = CPU) -> FlopResponses:
     """Return best responses to an agent, on the CPU or a GPU, resumed from a folder if it has some."""
     walks = agent_walks(game, public_table(game, agent), device)
-    return FlopResponses.begun(walks, agent, game_fingerprint(game.game), folder / agent)
+    return FlopResponses.start_or_resume(walks, agent, game_fingerprint(game.game), folder / agent)
 
 
 @dataclass(frozen=True)
@@ -53,12 +53,12 @@ class TrivialAgents(Experiment):
         game = lab.shared("game", loaded, per="experiment")
         responses = responses_to(game, case, lab.folder, lab.device)
         if not responses.complete:
-            lab.show("a look at the pace", responses.share)
-            lab.say(f"{case}, {responses.share:.0%} done, kept in {lab.folder}", responses.time_left())
+            lab.show("a look at the pace", responses.share_done)
+            lab.say(f"{case}, {responses.share_done:.0%} done, kept in {lab.folder}", responses.time_left())
             responses.compute(lab)
         if not responses.complete:
             raise Stopped
-        seats = [VectorProblem(game).mbb(chips) or 0.0 for chips in responses.won()]
+        seats = [VectorProblem(game).mbb(chips) or 0.0 for chips in responses.response_values()]
         spent = 0.0 if lab.device == CPU else responses.seconds  # 0: the runner measures CPU time
         return Cell({case: sum(seats) / 2}, exact=True, more={"seats": seats}, seconds=spent)
 

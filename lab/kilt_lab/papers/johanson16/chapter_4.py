@@ -7,7 +7,7 @@ from itertools import accumulate
 from sys import maxsize
 
 from kilt.config import config_of
-from kilt.games.gamedef import ready_made
+from kilt.games.gamedef import load_definition
 from kilt.games.playable import load_holdem
 from kilt.games.size import size_of
 from kilt.players.profile import StrategyRef
@@ -34,7 +34,7 @@ def trunk_bytes(game: str = LIMIT) -> list[int]:
     >>> trunk_bytes()[:2]
     [14196, 936798772]
     """
-    size = size_of(ready_made(game))
+    size = size_of(load_definition(game))
     counts = zip(size.canonical_information_sets, size.decisions, size.actions, strict=True)
     return list(accumulate(BYTES * infosets // decisions * actions for infosets, decisions, actions in counts))
 
@@ -171,7 +171,7 @@ class FewBuckets(Experiment):
         responses.compute(lab, f"{case}: best responses")
         if not responses.complete:
             raise Stopped
-        mbb = 1000 / problem.big_blind * sum(responses.won()) / 2
+        mbb = 1000 / problem.big_blind * sum(responses.response_values()) / 2
         more = {"iterations": last.iterations, "information_sets": sum(problem.abstract.size.infosets)}
         return Cell({case: mbb}, exact=True, more=more, seconds=last.seconds)
 

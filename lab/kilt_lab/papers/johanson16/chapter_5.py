@@ -13,7 +13,7 @@ import numpy as np
 from kilt.abstraction.features import BINS
 from kilt.arrays import FloatArray
 from kilt.cards.deck import FULL
-from kilt.cards.equity import distribution, histogram
+from kilt.cards.equity import distribution, strength_histogram
 from kilt.evaluate.head_to_head import AbstractStrategy
 from kilt.solve.problem import CPU
 from kilt_lab.cells import Cell, CellBudget, Measured, Setting, changes, rows
@@ -30,7 +30,7 @@ PAIRS = tuple(f"{a} and {b}" for a, b in combinations(HANDS, 2))
 def histograms(hands: list[str], board: str, bins: int) -> FloatArray:
     """Return the histograms of hand strength of hands on a board."""
     counts = distribution(FULL.cards(board))
-    return histogram(counts[[FULL.hole_index(FULL.cards(hand)) for hand in hands]], bins)
+    return strength_histogram(counts[[FULL.hole_index(FULL.cards(hand)) for hand in hands]], bins)
 
 
 def emd(first: FloatArray, second: FloatArray) -> float:

@@ -15,7 +15,7 @@ from kilt.arrays import FloatArray
 from kilt.evaluate.estimators import Estimator, estimator_named
 from kilt.evaluate.log_estimates import LogEvaluator
 from kilt.evaluate.portfolio import Portfolio
-from kilt.evaluate.stats import WIDTH, Estimate, estimate, student_width
+from kilt.evaluate.stats import WIDTH, Estimate, estimate_mean, student_width
 from kilt.games.holdem import Holdem
 from kilt.play.dealer import Hand
 from kilt.play.match import play_match
@@ -95,7 +95,7 @@ def play(match: int, seed: int, lab: Lab) -> tuple[list[Estimate], dict[str, int
     chosen = Counter(Path(note).name for hand in hands for note in hand.notes if note)
     estimators = [estimator_named(name) for name in PAPER]
     deals = judged(game, portfolio, hands, estimators).reshape(len(estimators), -1, 2).mean(axis=2)
-    return [estimate(row * 1000 / game.rules.big_blind) for row in deals], dict(chosen)
+    return [estimate_mean(row * 1000 / game.rules.big_blind) for row in deals], dict(chosen)
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from kilt.config import Config, read_config
 from kilt.evaluate.head_to_head import AbstractStrategy, blueprint_strategy
 from kilt.evaluate.lbr import BETS, lower_bound
 from kilt.games.playable import load_holdem
-from kilt.players.agents import blueprint_agent, loaded
+from kilt.players.agents import blueprint_agent, load_once
 from kilt.runs.examples import SHIPPED_AGENT, demo_config
 from kilt.solve.problem import CPU
 from kilt_lab.cells import Cell, CellBudget, Measured, RowSpec, Setting, changes
@@ -75,7 +75,7 @@ def _config(agent: str, lab: Lab, seed: int) -> Config:
     """Return the configuration of an agent, with the seed of a run for its cards and for solving."""
     config = demo_config() if agent == "demo" else read_config(SHIPPED_AGENT)
     game = lab.game if lab.game != EACH else config.game
-    deal = Deal.of(load_holdem(game))
+    deal = Deal.from_game(load_holdem(game))
 
     def cards(name: str, what: str) -> str:
         return plan_file(seeded(name, deal, seed), lab.folder / f"{agent}-{what}-{seed}.toml")
@@ -184,7 +184,7 @@ class RulesOfAgents(Experiment):
             bets=menu,
             first_round=LBR[measure],
             processes=lab.threads,
-            load=loaded,
+            load=load_once,
             stop=lab.stopped,
         )
         lab.check()

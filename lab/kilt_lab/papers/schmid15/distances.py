@@ -97,23 +97,23 @@ def _cases(boards: StudBoards, distances: FloatArray) -> dict[str, _Case]:
         return labels
 
     def classes(sort: Callable[[int, int], list[int]], k: int, run: int) -> Telling:
-        return boards.public(sort(k, run))
+        return boards.observe_classes(sort(k, run))
 
     def as_many(run: int) -> Telling:
         told = (classes(emd, k, run) for k in range(every, 0, -1))
         return next(
             tell
             for tell in told
-            if boards.count_observations(tell) <= boards.count_observations(boards.all_visible_cards)
+            if boards.count_observations(tell) <= boards.count_observations(boards.observe_all_cards)
         )
 
     every, found = len(boards.boards), dict[str, _Case]()
     for k in (k for k in CLASSES if k <= every):
-        ways = partial(classes, emd, k), partial(classes, shuffled, k), partial(boards.by_strength, k)
+        ways = partial(classes, emd, k), partial(classes, shuffled, k), partial(boards.observe_strength, k)
         found |= {_row(kind, k): _Case(tell) for kind, tell in zip(KINDS, ways, strict=True)}
-    found[ALL] = _Case(lambda run: boards.public(range(every)), drawn=False)
+    found[ALL] = _Case(lambda run: boards.observe_classes(range(every)), drawn=False)
     found[UNSEEN] = found[ALL]._replace(hole=False)
-    found[ALTOGETHER] = _Case(lambda run: boards.all_visible_cards, hole=False, drawn=False)
+    found[ALTOGETHER] = _Case(lambda run: boards.observe_all_cards, hole=False, drawn=False)
     found[AS_MANY] = _Case(as_many, hole=False)
     return found
 
@@ -190,7 +190,7 @@ class UpCards(Experiment):
         """Solve the game with the information of a row. The cell has exploitability in the full game, in mbb/g."""
         known = lab.shared("game", lambda: _written(lab.game), per="experiment")
         told, scale = known.cases[case], 1000 / known.boards.game.rules.big_blind
-        seen = known.boards.merged(known.tree, told.tell(seed), hole=told.hole)
+        seen = known.boards.merge_observations(known.tree, told.tell(seed), hole=told.hole)
         solver = Cfr(FlatTables(seen.tree.nodes), "cfr+")
         solver.step(ITERATIONS)
         strategy = solver.average()

@@ -11,7 +11,7 @@ from kilt.abstraction.features import Deal
 from kilt.abstraction.plan import PublicPlan, plan_named
 from kilt.config import Config, SolverConfig
 from kilt.evaluate.head_to_head import SEED, AbstractStrategy, expected_winnings
-from kilt.evaluate.stats import estimate, win_rate
+from kilt.evaluate.stats import estimate_mean, win_rate
 from kilt.games.playable import load_holdem
 from kilt.play.match import play_match
 from kilt.players.agents import load_agent
@@ -29,7 +29,7 @@ DEALS, HANDS = 500_000, 10_000
 
 def _config(game: str, folder: Path, buckets: int, public: bool, solver: SolverConfig) -> Config:
     """Return the configuration of an agent whose flop buckets ignore the board, or lie inside classes of flops."""
-    deal = Deal.of(load_holdem(game))
+    deal = Deal.from_game(load_holdem(game))
     hands = len(deal.holdings((0,)))
     plan = plan_named(f"IR-KE-KO {hands}-{buckets}-{buckets}-{buckets}", deal.board_cards)
     plan = replace(plan, seed=solver.seed)
@@ -81,7 +81,7 @@ class PublicClasses(Experiment):
         lab.say(f"{deals:,} deals in both seats" + ("" if seed else f", then {hands:,} sampled hands"))
         one, other = (AbstractStrategy(player.problem.abstract, player.strategy) for player in (ours, theirs))
         chips = expected_winnings(one, other, deals, SEED + seed, threads=lab.threads).mean(axis=1)
-        won = estimate(chips * 1000 / ours.problem.big_blind)
+        won = estimate_mean(chips * 1000 / ours.problem.big_blind)
         more = {"deals": deals, "deals_ci95": [list(won.interval)]}
         more |= {"iterations": [[ours.iterations, theirs.iterations]]}
         if seed == 0:

@@ -16,7 +16,7 @@ from kilt.abstraction.buckets import AbstractionSpec, load_classes
 from kilt.abstraction.classes import BoardClasses
 from kilt.abstraction.cluster_kernels import Labels
 from kilt.abstraction.features import Deal
-from kilt.abstraction.partition import errors, partition
+from kilt.abstraction.partition import clustering_errors, partition
 from kilt.abstraction.pipeline import build
 from kilt.abstraction.plan import Plan, PublicPlan
 from kilt.arrays import Array, BoolArray, IntArray
@@ -109,8 +109,8 @@ class Flops(NamedTuple):
 
 
 def _flops(lab: Lab) -> Flops:
-    deal = Deal.of(load_holdem(lab.game))
-    count = len(deal.holdings((deal.sizes[1],)).boards)
+    deal = Deal.from_game(load_holdem(lab.game))
+    count = len(deal.holdings((deal.board_sizes[1],)).boards)
     public = PublicPlan(FLOP, min(CLASSES, count // 2), method="schmid")
     lab.say(f"distances of {count:,} flops")
     classes, gathered = compared(deal, public, lab.folder / "gathered", lab.threads, lab)
@@ -152,7 +152,7 @@ class FlopClasses(Experiment):
         gathered, wanted, flops = known.gathered, known.public.classes, len(known.boards)
         most = min(MOST, flops)
         lab.say(f"run {seed + 1}: k-medoids with 1 to {most} classes, the best of {RESTARTS} starts")
-        curve = errors(gathered, most, restarts=RESTARTS, seed=seed)
+        curve = clustering_errors(gathered, most, restarts=RESTARTS, seed=seed)
         labels = partition(gathered, wanted, way="medoids", restarts=RESTARTS, seed=seed).labels
         alone = [partition(gathered, wanted, way="medoids", seed=RESTARTS * seed + n) for n in range(RESTARTS)]
         values = {f"{k} classes": float(curve[k - 1]) for k in SHOWN if k <= most}
@@ -199,8 +199,8 @@ class Algorithm3(Experiment):
 
     def distances(self, lab: Lab) -> tuple[int, Array, int]:
         """Return the requested number of classes, the distances of flops, and the number of flops."""
-        deal = Deal.of(load_holdem(lab.game))
-        flops = len(deal.holdings((deal.sizes[1],)).boards)
+        deal = Deal.from_game(load_holdem(lab.game))
+        flops = len(deal.holdings((deal.board_sizes[1],)).boards)
         wanted = min(WANTED, flops // 3)
         public = PublicPlan(FLOP, wanted, base=fitted(BASE, deal))
         lab.say(f"distances of {flops:,} flops")

@@ -459,7 +459,7 @@ class ClassWorker(ClassOwner):
         """
         bucket, outcome = workspace.look_up_deals(len(ways), own.part)
         # deals without a compatible board have arbitrary buckets, and are not walked
-        own.part.require_own(bucket, ways > 0)
+        own.part.require_own_buckets(bucket, ways > 0)
         if self.game.weighted:
             workspace.share[: len(ways)] = ways / self.game.total_weight(self.ways)
         else:

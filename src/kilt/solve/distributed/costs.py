@@ -254,7 +254,7 @@ class _UnbuiltGame(SharedGame):
             rounds = tuple(_SyntheticRound(n, first.classes if r >= trunk else 1) for r, n in enumerate(numbers))
             identity = replace(self.identity, plan=replace(plan, public=(first,)))
             cards = CardAbstraction(identity, cast(tuple[RoundBuckets, ...], rounds))
-            boards = subsets(deal.deck.size, deal.sizes[trunk])
+            boards = subsets(deal.deck.size, deal.board_sizes[trunk])
             labels = np.arange(len(boards)) % first.classes
             return Partition(AbstractGame(self.game, cards, self.actions), trunk, first.classes, labels, boards)
 

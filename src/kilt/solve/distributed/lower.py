@@ -379,7 +379,7 @@ class LowerWorker(ClassOwner):
         """
         deals, part, ways = len(drawn.ways), own.part, drawn.ways
         bucket, outcome = workspace.look_up_deals(deals, part)
-        part.require_own(bucket, (ways > 0) & (one.share > 0))
+        part.require_own_buckets(bucket, (ways > 0) & (one.share > 0))
         workspace.share[:deals] = one.share * (ways / (1 if self.game.boards else self._ways))
         if self.below:
             return self.below.descend(self.game, own, workspace, drawn, (bucket, outcome), weight)

@@ -100,7 +100,7 @@ class PartsMemory(NamedTuple):
         kept = [*places[1:], 0]  # nodes per deal of walks that lower blades continue
         for level, public, under, between in zip(found[1:], plan.public, blades, kept, strict=False):
             r = public.round - 1
-            sets = comb(deal.deck.size, deal.sizes[r] - deal.sizes[r - 1])
+            sets = comb(deal.deck.size, deal.board_sizes[r] - deal.board_sizes[r - 1])
             labels = labels * sets if each else LABEL * sets * -(-public.classes // under) // public.classes
             classes *= public.classes
             together = min(threads, -(-public.classes // under))  # classes that are evaluated at the same time

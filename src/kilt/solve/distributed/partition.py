@@ -61,10 +61,10 @@ class Partition:
         identity = shared_classes([each.identity for each in abstract.cards.each])
         trunk = head_rounds(identity.plan, identity.deal, depth)
         public = identity.plan.public[0]
-        boards = subsets(identity.deal.deck.size, identity.deal.sizes[trunk])
+        boards = subsets(identity.deal.deck.size, identity.deal.board_sizes[trunk])
         inner = tuple(load_classes(cards[0], identity, later) for later in identity.plan.public[1:depth])
         labels, *others = (
-            load_classes(folder, each.identity, public).of(boards.astype(np.int64)).astype(np.int64)
+            load_classes(folder, each.identity, public).look_up(boards.astype(np.int64)).astype(np.int64)
             for folder, each in zip(cards, abstract.cards.each, strict=False)
         )
         if any(not np.array_equal(labels, other) for other in others):
@@ -112,9 +112,9 @@ class Partition:
             rest = rng.permutation([card for card in range(deal.deck.size) if card not in board]).tolist()
             hand, cards = rest[: deal.hole_cards], [*board, *rest[deal.hole_cards :]]
             known = [(self.classes, label)]  # [level − 1] number of classes, and the class
-            known += [(inner.number, int(inner.of(np.array([cards]))[0])) for inner in self.inner]
-            for cards_of, r in product(self.abstract.cards.each, range(self.trunk, len(deal.sizes))):
-                bucket = cards_of.bucket(hand, cards[: deal.sizes[r]])
+            known += [(inner.number, int(inner.look_up(np.array([cards]))[0])) for inner in self.inner]
+            for cards_of, r in product(self.abstract.cards.each, range(self.trunk, len(deal.board_sizes))):
+                bucket = cards_of.bucket(hand, cards[: deal.board_sizes[r]])
                 classes, wanted = known[min(r - self.trunk, self.depth - 1)]
                 if bucket * classes // cards_of.numbers[r] != wanted:
                     raise RunError(
@@ -188,7 +188,7 @@ class Partition:
         of cards that may follow on the levels in between, with those of the last level adjacent.
         """
         deal, boards = self.abstract.cards.each[0].identity.deal, self.boards_of(label)
-        sizes = deal.sizes[self.trunk : self.trunk + level]
+        sizes = deal.board_sizes[self.trunk : self.trunk + level]
         following = np.zeros((1, 0), dtype=np.int8)  # [set of all later cards, card]
         for before, after in pairwise(sizes):
             sets = subsets(deal.deck.size, after - before)
@@ -200,7 +200,7 @@ class Partition:
             both = np.column_stack([np.repeat(mine, len(following), axis=0), np.tile(following, (len(mine), 1))])
             apart = (np.diff(np.sort(both, axis=1), axis=1) > 0).all(axis=1)
             found = np.full(len(both), -1, dtype=np.int32)
-            found[apart] = self.inner[level - 2].of(both[apart].astype(np.int64))
+            found[apart] = self.inner[level - 2].look_up(both[apart].astype(np.int64))
             labels[first : first + some] = found.reshape(len(mine), -1)
         return labels.reshape(-1, len(sets)), sets
 
@@ -226,7 +226,7 @@ class Partition:
 
     def owns(self, boards: IntArray, *path: int) -> BoolArray:
         """Return which of the given complete boards belong to a given class of boards."""
-        found = self.labels_of(boards) if len(path) == 1 else self.inner[len(path) - 2].of(boards)
+        found = self.labels_of(boards) if len(path) == 1 else self.inner[len(path) - 2].look_up(boards)
         mine: BoolArray = found == self.number(*path)
         return mine
 
@@ -269,7 +269,7 @@ def head_rounds(plan: Plan, deal: Deal, depth: int = 1) -> int:
         raise RunError(f"this card abstraction has no classes of boards to divide among blades: {remedy}")
     first = plan.public[0]
     trunk = first.round - 1
-    if deal.sizes[trunk - 1] > 0 or deal.sizes[trunk] == 0:
+    if deal.board_sizes[trunk - 1] > 0 or deal.board_sizes[trunk] == 0:
         raise RunError(f"the classes of round {first.round} do not belong to the first board: {remedy}")
     for r in range(trunk, len(plan.rounds)):
         if plan.public_at(r) is None:
@@ -289,7 +289,7 @@ def head_rounds(plan: Plan, deal: Deal, depth: int = 1) -> int:
 def require_boards(asked: EngineConfig, plan: Plan, deal: Deal) -> None:
     """Raise RunError if a configuration asks for more sampled boards per deal than exist."""
     trunk = head_rounds(plan, deal)
-    there, classes = comb(deal.deck.size - 2 * deal.hole_cards, deal.sizes[trunk]), plan.public[0].classes
+    there, classes = comb(deal.deck.size - 2 * deal.hole_cards, deal.board_sizes[trunk]), plan.public[0].classes
     for name, number, most in (("boards", asked.boards, there), ("samples", asked.samples, -(-there // classes))):
         if number > most:
             raise RunError(

@@ -18,7 +18,7 @@ import numpy.typing as npt
 from kilt import artifact, machine
 from kilt.arrays import FloatArray, IntArray, data_type
 from kilt.cards.deck import FULL
-from kilt.cards.equity import room_to_rank
+from kilt.cards.equity import ranking_workspace
 from kilt.cards.equity_kernels import Ranking
 from kilt.cards.hands import hand_tables
 from kilt.cards.hands_kernels import HandTables
@@ -326,7 +326,7 @@ class Subgames:
         """Return lookup tables for hand strengths on boards of one size, and scratch memory to rank hands."""
         game = self.game.game
         deck, hole_cards = (game.deck, game.rules.hole_cards) if isinstance(game, Holdem) else (FULL, 2)
-        ranking = room_to_rank(deck, hole_cards, board_size, len(self.game.tree.deck.bits))
+        ranking = ranking_workspace(deck, hole_cards, board_size, len(self.game.tree.deck.bits))
         return hand_tables(board_size + hole_cards, deck), ranking
 
     def stream(

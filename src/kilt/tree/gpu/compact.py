@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kilt.arrays import Array, FloatArray, data_type
-from kilt.cards.equity import room_to_rank
+from kilt.cards.equity import ranking_workspace
 from kilt.cost import Cost
 from kilt.errors import GameError
 from kilt.games.holdem import Holdem
@@ -230,7 +230,7 @@ class CompactGame(EvaluableGame, DeviceTree):
         live = np.zeros(self.boards, np.int32)
         boards = tree.board[tree.board_start[self._last] :, : tree.board_size[self._last]].astype(np.int64)
         cards = game.deck, game.rules.hole_cards, sum(game.rules.board_cards)
-        scratch = room_to_rank(*cards, self.hands), np.zeros((2, self._cards_and_blanks), np.int64)
+        scratch = ranking_workspace(*cards, self.hands), np.zeros((2, self._cards_and_blanks), np.int64)
         rank_places(boards, tree.deck, tree.strengths, scratch[0], self._length, scratch[1], ranked, live)
         places = np.zeros((self.boards, width, 10), np.int64)
         # Entries without a hand get sums of 0: the difference of equal sums, and zeros.

@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kilt.arrays import Array, FloatArray, IntArray
-from kilt.cards.equity import room_to_rank
+from kilt.cards.equity import ranking_workspace
 from kilt.cost import Cost
 from kilt.games.holdem import Holdem
 from kilt.gpu import kernels
@@ -213,7 +213,7 @@ class DeviceFlops(DeviceTree):
             game = self.game.game
             assert isinstance(game, Holdem)
             cards = game.deck, game.rules.hole_cards, sum(game.rules.board_cards)
-            self._own.ranking = room_to_rank(*cards, self.hands), np.zeros((2, self._cards_and_blanks), np.int64)
+            self._own.ranking = ranking_workspace(*cards, self.hands), np.zeros((2, self._cards_and_blanks), np.int64)
         return self._own.ranking
 
     def values(self, flop: FlopOnDevice, player: int) -> FloatArray:
