@@ -1,4 +1,4 @@
-"""Abstract games: simplified versions of a game, with buckets in place of hands and a choice of bet sizes.
+"""Abstract games: smaller versions of poker games, with buckets of similar hands and only a few bet sizes.
 
 An information set is a decision of the betting tree together with a bucket of the decision's round. All tables of an
 abstract game are flat arrays with one *slot* for each action of each information set: decisions in the order of the
@@ -36,7 +36,7 @@ COPIED_SLOTS = 1 << 24  # number of slots of a table that are copied at a time
 
 
 class AbstractSize(NamedTuple):
-    """The size of an abstract game: how many nodes, decisions, buckets, information sets and table entries it has."""
+    """The size of an abstract game: the numbers of nodes, decisions, buckets, information sets and table entries."""
 
     nodes: int  # of the betting tree, leaves included
     decisions: tuple[int, ...]  # [round] of the betting tree
@@ -46,7 +46,7 @@ class AbstractSize(NamedTuple):
 
 
 class SlotLayout(ABC):
-    """Base class of abstract games, which gives each action of each information set an index in strategy tables.
+    """Base class of abstract games, which assigns every action at every information set an index in strategy tables.
 
     This index is called a slot. Slots follow from the betting and from the number of buckets in each round.
     """
@@ -57,11 +57,13 @@ class SlotLayout(ABC):
     @property
     @abstractmethod
     def buckets(self) -> Buckets:
-        """The number of buckets of each player in each round, indexed by [player][round]."""
+        """The number of buckets of each player in each betting round, indexed by [player][round]."""
 
     @abstractmethod
     def look_up(self, r: int, boards: IntArray, hands: IntArray, buckets: npt.NDArray[np.uint32]) -> None:
-        """Write the bucket of each player's hand in round `r` of each deal to the array `buckets`.
+        """Look up the buckets of both players' hands in round `r`, for many deals at once.
+
+        They are written to `buckets`.
 
         `boards` is [deal, card]; `hands` and `buckets` are [deal, player].
         """
@@ -73,7 +75,10 @@ class SlotLayout(ABC):
 
     @cached_property
     def first(self) -> IntArray:
-        """The position in strategy tables where the entries of each decision begin, shape (nodes + 1,)."""
+        """For each decision of the betting tree, the index of its first entry in strategy tables.
+
+        The shape is (nodes + 1,).
+        """
         return np.concatenate([[0], np.cumsum(self.betting.nodes.children * self.buckets_at, dtype=np.int64)])
 
     @property
@@ -83,17 +88,20 @@ class SlotLayout(ABC):
         return np.where(nodes.actor >= 0, np.array(self.buckets)[nodes.actor.clip(0), nodes.round], 0)
 
     def slots_of(self, player: int) -> npt.NDArray[np.bool_]:
-        """Return an array that marks the table entries (slots) of a given player's decisions."""
+        """Return a boolean array that marks which entries of a strategy table belong to the decisions of one player."""
         return np.repeat(self.betting.nodes.actor == player, np.diff(self.first))
 
     @property
     def slots(self) -> int:
-        """The number of table entries (slots): one for each action of each information set of the game."""
+        """The length of strategy tables: one entry for each action at each information set of the game."""
         return int(self.first[-1])
 
     @property
     def size(self) -> AbstractSize:
-        """The numbers of nodes, information sets and table entries, counted without allocating any table."""
+        """The size of the game: how many nodes, information sets and table entries it has.
+
+        No table is allocated.
+        """
         betting = betting_size(self.game, self.actions)
         each = np.array(self.buckets, dtype=object)  # integers of any length
         decisions, actions = (np.array(counted, dtype=object) for counted in (betting.decisions, betting.actions))
@@ -104,7 +112,7 @@ class SlotLayout(ABC):
 
 @dataclass(frozen=True)
 class AbstractGame(SlotLayout):
-    """A game of the hold'em family, simplified by a card abstraction and a choice of bet sizes.
+    """A poker game made smaller by a card abstraction, which groups hands in buckets, and by a choice of bet sizes.
 
     Parameters
     ----------
@@ -131,12 +139,14 @@ class AbstractGame(SlotLayout):
 
     @property
     def buckets(self) -> Buckets:
-        """The number of buckets of each player in each round, indexed by [player][round]."""
+        """The number of buckets of each player in each betting round, indexed by [player][round]."""
         first, second = self.cards.each
         return first.numbers, second.numbers
 
     def look_up(self, r: int, boards: IntArray, hands: IntArray, buckets: npt.NDArray[np.uint32]) -> None:
-        """Write the bucket of each player's hand in round `r` of each deal to the array `buckets`.
+        """Look up the buckets of both players' hands in round `r`, for many deals at once.
+
+        They are written to `buckets`.
 
         `boards` is [deal, card]; `hands` and `buckets` are [deal, player].
         """
@@ -144,13 +154,13 @@ class AbstractGame(SlotLayout):
 
     @cached_property
     def fingerprint(self) -> str:
-        """A hash of the rules, buckets and bet sizes, which shows whether a strategy table belongs to this game."""
+        """A hash of the game's rules, buckets and bet sizes. Strategies are saved with the hash of their game."""
         return artifact.fingerprint(str(self.game.rules), self.cards.fingerprint, artifact.stable_repr(self.actions))
 
 
 @dataclass(frozen=True)
 class SyntheticGame(SlotLayout):
-    """An abstract game with arbitrary buckets, for measurements before its card abstraction has been built.
+    """An abstract game with made-up buckets, to measure speed and memory before a card abstraction has been built.
 
     It has the same size and causes the same work as the real abstract game.
     """
@@ -161,17 +171,17 @@ class SyntheticGame(SlotLayout):
 
     @property
     def buckets(self) -> Buckets:
-        """The number of buckets of each player in each round, indexed by [player][round]."""
+        """The number of buckets of each player in each betting round, indexed by [player][round]."""
         return self.numbers
 
     def look_up(self, r: int, boards: IntArray, hands: IntArray, buckets: npt.NDArray[np.uint32]) -> None:
-        """Write an arbitrary bucket for each hand, computed from a hash of its cards."""
+        """Write a made-up bucket for each hand to `buckets`: a hash of the hand's cards."""
         mixed = hands * 7919 + boards @ np.arange(3, boards.shape[1] + 3)[:, None] * 104729
         buckets[:] = mixed % [numbers[r] for numbers in self.numbers]
 
 
 class AbstractPart(SlotLayout):
-    """Some rounds of an abstract game, with a contiguous range of the buckets in each of these rounds.
+    """One worker's part of an abstract game in a distributed run: some rounds, with a range of the buckets of each.
 
     The ranges begin at the buckets `offset`.
     """
@@ -187,11 +197,13 @@ class AbstractPart(SlotLayout):
 
     @property
     def buckets(self) -> Buckets:
-        """The number of this part's buckets for each player in each round, indexed by [player][round]."""
+        """The number of buckets that this part of the game has, for each player in each round."""
         return self.numbers
 
     def look_up(self, r: int, boards: IntArray, hands: IntArray, buckets: npt.NDArray[np.uint32]) -> None:
-        """Write the bucket of each player's hand to `buckets`, counted from the first bucket of this part.
+        """Look up the buckets of both players' hands, counted from the first bucket of this part of the game.
+
+        They are written to `buckets`.
 
         `boards` is [deal, card]; `hands` and `buckets` are [deal, player].
         """
@@ -207,7 +219,7 @@ class AbstractPart(SlotLayout):
         buckets -= np.array([offset[r] for offset in self.offset], dtype=np.uint32)
 
     def require_own_buckets(self, buckets: npt.NDArray[np.uint32], walked: npt.NDArray[np.bool_]) -> None:
-        """Raise AbstractionError if a sampled deal has a bucket that does not belong to this part of the game.
+        """Raise AbstractionError if a sampled deal has a bucket that another part of the game is responsible for.
 
         `buckets` is [deal, round, player]; `walked` marks the deals.
         """
@@ -219,7 +231,7 @@ class AbstractPart(SlotLayout):
                         cards.rounds[r].require_valid_index(number, seen[:, r, player].max())
 
     def table_ranges(self, into: SlotLayout, acts: IntArray) -> tuple[IntArray, IntArray, IntArray]:
-        """Return the positions of some decisions in two tables: that of this part, and that of `into`.
+        """For copying tables: return where some decisions are stored in this part's table and in the table `into`.
 
         The result has three arrays with a number for each decision: where its entries begin in this part's table, where
         they begin in the table of `into`, and their number.
@@ -231,7 +243,7 @@ class AbstractPart(SlotLayout):
         return begin, into.first[acts] + nodes.children[acts] * ahead, self.first[acts + 1] - begin
 
     def slice_in_game(self, node: int) -> slice:
-        """Return the slice of the whole game's table that belongs to one decision of this part."""
+        """Return the slice of the whole game's strategy table that stores one decision of this part."""
         nodes = self.betting.nodes
         player, r, n = int(nodes.actor[node]), int(nodes.round[node]), int(nodes.children[node])
         start = int(self.whole.first[node]) + n * self.offset[player][r]
@@ -241,7 +253,7 @@ class AbstractPart(SlotLayout):
 def join_parts(
     parts: Sequence[tuple[AbstractPart, npt.NDArray[Any]]], into: SlotLayout, table: npt.NDArray[Any]
 ) -> None:
-    """Copy the tables of several parts of an abstract game into one table.
+    """Copy the strategy tables of several parts of an abstract game into one table for the whole game.
 
     The table is that of the whole game or of a larger part. The parts are read side by side, decision by decision. So
     tables that are mapped from files are read and written once, and need not fit in memory.
@@ -255,6 +267,6 @@ def join_parts(
 
 
 def require_same_cards(game: Holdem, cards: CardAbstraction) -> None:
-    """Raise AbstractionError unless a card abstraction was made for the cards of a given game."""
+    """Raise AbstractionError unless a card abstraction was made for the deck and the deal of the given game."""
     if cards.identity.deal != Deal.from_game(game):
         raise AbstractionError(f"{cards.identity.name} is for other cards than {game.name}: build it for {game.name}")

@@ -1,4 +1,4 @@
-"""Compiled loop for `abstract_game`: copy the tables of several parts of a game into one table."""
+"""Compiled loop that copies the strategy tables of several parts of an abstract game into one table."""
 
 from __future__ import annotations
 

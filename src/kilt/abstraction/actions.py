@@ -1,4 +1,4 @@
-"""The notation of bet sizes, which defines the raises of an abstract no-limit game [Brown15 §5].
+"""Parse the notation of bet sizes, such as ``"1x, a"``, for the raises of abstract no-limit games [Brown15 §5].
 
 =========  ==================================================
 size       raises
@@ -46,7 +46,7 @@ Rounds: TypeAlias = tuple[tuple[Sizes, ...], ...]  # [round][raises so far]
 
 @dataclass(frozen=True)
 class ActionAbstraction:
-    """An action abstraction: the raises that are available at each decision of a no-limit game.
+    """The raises that an abstract no-limit game allows at each decision, as parsed from a text of bet sizes.
 
     It is a `Menu` of `tree.betting`.
 
@@ -88,12 +88,12 @@ class ActionAbstraction:
 
     @property
     def rounds(self) -> tuple[int, ...]:
-        """The number of rounds that each text of bet sizes describes."""
+        """How many betting rounds the text of bet sizes covers, for each player's text."""
         return tuple(map(len, self._rounds))
 
     @property
     def has_no_bets(self) -> bool:
-        """Whether there are no bet sizes at all, so that no player can bet."""
+        """True if the abstraction has no bet sizes at all, so that no player can bet."""
         return not any(sizes for rounds in self._rounds for raises in rounds for sizes in raises)
 
     def __call__(self, position: Betting) -> set[int]:
@@ -110,11 +110,11 @@ class ActionAbstraction:
         return levels
 
     def all_in_level(self, position: Betting) -> float:
-        """Return the actor's total bet, in chips over the whole hand, from which a raise becomes all-in."""
+        """Return the total bet, in chips over the whole hand, from which a raise of the actor becomes all-in."""
         return self.near * position.rules.stacks[position.actor]
 
     def sizes_at(self, position: Betting) -> Sizes:
-        """Return the bet sizes that the actor may choose from, as multiples of the pot.
+        """Return the bet sizes that the player to act may choose from, as multiples of the pot.
 
         0 is the minimum raise, and inf is all-in.
         """
@@ -139,7 +139,7 @@ class ActionAbstraction:
 
 
 class ActionsByChipsLeft(ActionAbstraction):
-    """An action abstraction in which a raise by nearly all remaining chips becomes all-in.
+    """An action abstraction that turns raises into all-ins if they would leave the player with few chips.
 
     The threshold `near` is a share of the chips that the actor has left, not of the actor's whole stack.
 
@@ -153,13 +153,13 @@ class ActionsByChipsLeft(ActionAbstraction):
     OF_CHIPS_LEFT = True
 
     def all_in_level(self, position: Betting) -> float:
-        """Return the actor's total bet, in chips over the whole hand, from which a raise becomes all-in."""
+        """Return the total bet, in chips over the whole hand, from which a raise of the actor becomes all-in."""
         stack, spent = position.rules.stacks[position.actor], position.spent[position.actor]
         return spent + ceil(self.near * (stack - spent) - ROUNDING)
 
 
 def actions_of(text: str | Sequence[str], near: float = NEAR) -> ActionAbstraction:
-    """Build an `ActionAbstraction` from a text of bet sizes such as ``"1x, a"``, or from one text for each player."""
+    """Parse bet sizes from a text such as ``"1x, a"``, or from one text for each player."""
     return ActionAbstraction((text,) if isinstance(text, str) else tuple(text), near)
 
 

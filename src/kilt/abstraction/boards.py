@@ -1,4 +1,4 @@
-"""Build classes of boards: compare all boards of a round, cluster them, and save the classes to disk."""
+"""Group boards into classes of similar boards: measure distances, cluster the boards, and save the classes."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ MAX_COMPARED_BOARDS = 30_000  # maximum number of boards that are compared with 
 
 
 class ComparisonBase(NamedTuple):
-    """A card abstraction by which boards are compared: similar boards have hands in the same buckets."""
+    """The card abstraction by which boards are compared: similar boards have their hands in the same buckets."""
 
     fingerprint: str  # empty if boards are compared without a base
     rounds: Callable[[int], RoundBuckets]  # returns the buckets of a round, and builds them if necessary
 
 
 def check_board_classes(identity: AbstractionSpec, place: int) -> None:
-    """Raise AbstractionError if a plan's classes of boards are not possible with the cards of the game."""
+    """Raise AbstractionError if a plan asks for classes of boards that are not possible with the cards of the game."""
     plan, deal = identity.plan, identity.deal
     public, rounds = plan.public[place], len(deal.board_cards)
     r = public.round - 1
@@ -78,7 +78,7 @@ def check_board_classes(identity: AbstractionSpec, place: int) -> None:
 
 
 def require_deal_order(plan: Plan, deal: Deal, public: PublicPlan, who: str) -> None:
-    """Raise AbstractionError if a method needs to know which round dealt each board card, but the plan ignores it."""
+    """Raise AbstractionError if a method distinguishes which round dealt each board card, but the plan does not."""
     dealt = tuple(added for added in deal.board_cards[: public.round] if added)
     if layout_with_classes(plan, deal, public) != dealt:
         raise AbstractionError(
@@ -95,7 +95,7 @@ def build_classes(
     features: Features,
     base: ComparisonBase,
 ) -> BoardClasses:
-    """Sort the boards of a round into classes of similar boards.
+    """Group the boards of a round into classes of similar boards.
 
     If an earlier round has classes, each of them is divided separately.
 
@@ -155,14 +155,14 @@ def build_classes(
 
 
 def distances_fingerprint(identity: AbstractionSpec, public: PublicPlan, base: ComparisonBase) -> str:
-    """Return a hash of all settings that determine the distances between boards."""
+    """Return a hash of all settings on which the distances between boards depend."""
     boards, bins = layout_with_classes(identity.plan, identity.deal, public), identity.plan.bins
     how = public.round, public.method, public.ground, public.exact, base.fingerprint
     return artifact.fingerprint(artifact.stable_repr(identity.deal), artifact.stable_repr((boards, bins, *how)))
 
 
 def load_built_classes(identity: AbstractionSpec, public: PublicPlan) -> BoardClasses:
-    """Load classes of boards that were built before; raise AbstractionError if they do not fit the plan."""
+    """Load classes of boards from disk. Raises AbstractionError if they do not fit the plan."""
     there = AbstractionSpec.read(Path(public.boards))
     same = [one for one in there.plan.public if one.round == public.round]
     if there.deal != identity.deal or not same or there.plan.public[0] != same[0]:
@@ -176,7 +176,7 @@ def load_built_classes(identity: AbstractionSpec, public: PublicPlan) -> BoardCl
 
 
 def measure_comparisons(identity: AbstractionSpec, public: PublicPlan, features: Features) -> tuple[float, int]:
-    """Return the time in seconds to compare two boards, and the number of pairs of boards to compare.
+    """Measure how long comparing two boards takes; return the time in seconds, and the number of pairs of boards.
 
     Boards are compared hand by hand. The time is measured on a few boards.
     """

@@ -1,4 +1,4 @@
-"""Card abstractions, which map a hand and a board to a bucket, in every round.
+"""Card abstractions, which map a player's hand and the board to a bucket, in every betting round.
 
 Buckets are on disk, in a table for each round with a row for each canonical board and a column for each hand. Finding
 the buckets of all hands on a board takes one suit permutation and one row. Tables are mapped into memory, so that
@@ -34,7 +34,7 @@ DESCRIPTION = "abstraction.json"
 
 @dataclass(frozen=True)
 class AbstractionSpec:
-    """The specification of a card abstraction: the cards of a game, and a plan for their buckets.
+    """What a card abstraction is built from: the cards of the game, and a plan for its buckets.
 
     Parameters
     ----------
@@ -52,7 +52,7 @@ class AbstractionSpec:
 
     @classmethod
     def from_name(cls, plan: str, deal: Deal) -> AbstractionSpec:
-        """Return the specification for a plan name, such as ``"IR-KE-KO 169-50-50-50"``, or for a .toml file."""
+        """Create a specification from the name of a plan, such as ``"IR-KE-KO 169-50-50-50"``, or from a .toml file."""
         name = Path(plan).stem if plan.endswith(".toml") else plan.strip()
         found = load_plan(plan, deal.board_cards)
         if not plan.endswith(".toml") and any(step.feature == "ochs" for this in found.rounds for step in this.steps):
@@ -63,11 +63,11 @@ class AbstractionSpec:
 
     @property
     def fingerprint(self) -> str:
-        """A hash of the cards and the plan; specifications with equal hashes lead to equal buckets."""
+        """A hash of the cards and the plan. Two specifications with the same hash lead to the same buckets."""
         return artifact.fingerprint(*map(artifact.stable_repr, (self.deal, self.plan)))
 
     def data(self) -> dict[str, Any]:
-        """Return the specification as a dict for JSON, which describes an abstraction on disk."""
+        """Return the specification as a dict that can be written as JSON."""
         deal = self.deal
         said = {"ranks": deal.deck.ranks, "suits": deal.deck.suits, "hole_cards": deal.hole_cards}
         return {
@@ -79,7 +79,7 @@ class AbstractionSpec:
 
     @classmethod
     def from_data(cls, data: Mapping[str, Any]) -> AbstractionSpec:
-        """Rebuild a specification from a dict that the method `data` returned.
+        """Create a specification from a dict, as returned by `data`.
 
         Raises ValueError, LookupError or KiltError if the data are invalid.
         """
@@ -92,7 +92,7 @@ class AbstractionSpec:
 
     @classmethod
     def read(cls, path: Path) -> AbstractionSpec:
-        """Read the specification of an abstraction on disk, which may be unfinished.
+        """Read the specification of a card abstraction from its folder, even if its buckets are not finished.
 
         Raises AbstractionError if the folder holds no abstraction, or a damaged one.
         """
@@ -110,7 +110,7 @@ class AbstractionSpec:
 
 @dataclass(frozen=True)
 class CardAbstraction:
-    """A finished card abstraction, which maps a hand and a board to a bucket in every round.
+    """A finished card abstraction. In every betting round, it maps a hand and a board to a bucket of similar hands.
 
     Parameters
     ----------
@@ -159,7 +159,7 @@ class CardAbstraction:
         return cls(identity, tuple(rounds))
 
     def packed(self) -> tuple[dict[str, Array], dict[str, Any]]:
-        """Return the abstraction as arrays and a description that take as little space as possible.
+        """Pack the abstraction into small arrays and a description, for a file that contains a whole agent.
 
         `unpacked` reads them. If buckets of the last round depend on strength alone, their table is omitted, since
         strengths are fast to compute.
@@ -202,7 +202,7 @@ class CardAbstraction:
 
     @property
     def fingerprint(self) -> str:
-        """A hash of the cards and the plan: see `AbstractionSpec.fingerprint`."""
+        """A hash of the cards and the plan. Two abstractions with the same hash have the same buckets."""
         return self.identity.fingerprint
 
     @property
@@ -217,18 +217,20 @@ class CardAbstraction:
 
     @property
     def each(self) -> tuple[CardAbstraction, CardAbstraction]:
-        """The card abstractions of both players: this object, twice."""
+        """The card abstraction of each player. Both players share this one, so the tuple contains it twice."""
         return self, self
 
     def look_up(self, r: int, boards: IntArray, hands: IntArray, buckets: npt.NDArray[np.uint32]) -> None:
-        """Write the bucket of each player's hand in round `r` of each deal to the array `buckets`.
+        """Look up the buckets of both players' hands in round `r`, for many deals at once.
+
+        They are written to `buckets`.
 
         `boards` is [deal, card]; `hands` and `buckets` are [deal, player].
         """
         self.rounds[r].look_up(boards, hands, buckets)
 
     def of_first_rounds(self, deal: Deal) -> CardAbstraction:
-        """Return this abstraction without its later rounds, for a game with fewer rounds.
+        """Return a copy of the abstraction for a game with fewer rounds, without the buckets of later rounds.
 
         Raises AbstractionError if the abstraction does not begin with the rounds of that game.
         """
@@ -265,7 +267,7 @@ class CardAbstraction:
         return int(self.rounds[r].look_up_board(public)[deal.deck.hole_index(mine)])
 
     def round_of(self, board: str | Sequence[str | int]) -> int:
-        """Return the index of the round in which the board has as many cards as the given board.
+        """Return the betting round to which a board belongs, judged by its number of cards.
 
         The first round is 0. Raises AbstractionError if there is no such round.
         """
@@ -277,22 +279,24 @@ class CardAbstraction:
 
 @dataclass(frozen=True)
 class AsymmetricAbstraction:
-    """A pair of card abstractions, one for each player."""
+    """Two card abstractions for one game, one for each player."""
 
     each: tuple[CardAbstraction, CardAbstraction]
 
     @property
     def fingerprint(self) -> str:
-        """A hash of the abstractions of both players."""
+        """A hash of both players' abstractions."""
         return artifact.fingerprint(*(cards.fingerprint for cards in self.each))
 
     @property
     def name(self) -> str:
-        """The names that the user gave to the two players' abstractions."""
+        """The names of the two players' abstractions, as the user wrote them."""
         return " and ".join(cards.name for cards in self.each)
 
     def look_up(self, r: int, boards: IntArray, hands: IntArray, buckets: npt.NDArray[np.uint32]) -> None:
-        """Write the bucket of each player's hand in round `r` of each deal to the array `buckets`.
+        """Look up the buckets of both players' hands in round `r`, for many deals at once.
+
+        They are written to `buckets`.
 
         `boards` is [deal, card]; `hands` and `buckets` are [deal, player].
         """
@@ -316,7 +320,7 @@ def find_abstraction(name: str, begun: Path | None, deal: Deal) -> Path | Abstra
 
 
 def load_abstractions(folders: Sequence[Path], *, check: bool = False) -> PlayerAbstractions:
-    """Load a card abstraction that both players share, or one abstraction for each player.
+    """Load the card abstraction of a game from disk, or two abstractions, if the players have different ones.
 
     Parameters
     ----------
@@ -334,7 +338,7 @@ def load_abstractions(folders: Sequence[Path], *, check: bool = False) -> Player
 
 
 def board_layout(plan: Plan, deal: Deal, r: int) -> tuple[int, ...]:
-    """Return the sizes of the groups into which the board cards of a round are divided.
+    """Return the sizes of the groups of board cards in a round. Order within a group does not matter.
 
     The order of the cards within a group does not matter.
 
@@ -359,7 +363,7 @@ def board_layout(plan: Plan, deal: Deal, r: int) -> tuple[int, ...]:
 
 
 def layout_with_classes(plan: Plan, deal: Deal, public: PublicPlan) -> tuple[int, ...]:
-    """Return the sizes of the groups into which the cards of boards with classes are divided.
+    """Return the sizes of the groups of board cards if boards have classes. Order within a group does not matter.
 
     The cards up to the first round with classes form one set, those up to the next such round another, and so on.
 
@@ -375,12 +379,12 @@ def layout_with_classes(plan: Plan, deal: Deal, public: PublicPlan) -> tuple[int
 
 
 def round_folder(path: Path, r: int) -> Path:
-    """Return the folder that holds the buckets of a round."""
+    """Return the folder that holds the buckets of a given round."""
     return path / f"round-{r + 1}"
 
 
 def load_round(path: Path, identity: AbstractionSpec, r: int, *, check: bool = False) -> RoundBuckets:
-    """Open the buckets of a round; with `check`, read and check the whole table.
+    """Load the buckets of one round from disk. With `check`, read the whole table and check it for damage.
 
     Without `check`, entries are compared with their bounds when they are looked up: see
     `RoundBuckets.require_valid_index`.
@@ -431,12 +435,12 @@ def _require_fitting(this: RoundBuckets) -> None:
 
 
 def classes_folder(path: Path, public: PublicPlan) -> Path:
-    """Return the folder that holds the classes of a round's boards."""
+    """Return the folder that holds the classes of boards of a given round."""
     return path / f"boards-{public.round}"
 
 
 def load_classes(path: Path, identity: AbstractionSpec, public: PublicPlan, *, check: bool = False) -> BoardClasses:
-    """Open the classes of boards of an abstraction; with `check`, read and check the whole file."""
+    """Load the classes of boards of an abstraction from disk. With `check`, check the whole file for damage."""
     holdings = identity.deal.holdings(layout_with_classes(identity.plan, identity.deal, public))
     folder = classes_folder(path, public)
     found = artifact.read(folder, CLASSES, check=check, private=True, remedy=remedy_for(folder))

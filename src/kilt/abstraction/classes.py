@@ -1,4 +1,4 @@
-"""Classes of similar boards, which an abstraction treats as equal from some round on [Brown15 §2.1].
+"""Classes of similar boards. Abstractions with classes do not distinguish boards of the same class [Brown15 §2.1].
 
 Later rounds know the class, since both players saw the board. Their tables do not list boards as dealt: a hand has a
 *code*, which depends on the board as a set, and each class maps codes to buckets in its own way.
@@ -22,7 +22,7 @@ TYPICAL_SHARE = 0.75  # share of the boards that must have a property for `descr
 
 
 class BoardClasses(NamedTuple):
-    """Groups of similar boards in one round, called classes; each board belongs to one class."""
+    """A grouping of the boards of one round into classes of similar boards."""
 
     holdings: Holdings  # the boards that have classes
     labels: Labels  # [board]
@@ -31,7 +31,7 @@ class BoardClasses(NamedTuple):
     figures: Mapping[str, Any] = {}  # figures that the build reported
 
     def look_up(self, boards: IntArray) -> Labels:
-        """Return the class of each given board; the boards may be of this round or of a later round."""
+        """Return the class of each given board. Boards of later rounds have the class of their first cards."""
         found = np.empty((len(boards), 1), dtype=np.int32)
         size = self.holdings.boards.shape[1]
         kernels.find_classes(self.holdings.index, self.labels, boards, np.arange(size)[None], found)
@@ -39,7 +39,7 @@ class BoardClasses(NamedTuple):
         return labels
 
     def look_up_earlier(self, holdings: Holdings) -> tuple[IntArray, Labels]:
-        """Return the classes of the earlier boards from which given boards may have developed.
+        """Return the classes that earlier boards may have had, if the order in which cards were dealt is unknown.
 
         Returns the positions of the cards that form them as [way, card], and the classes as [board, way]. If later
         boards are dealt in rounds, the cards are their first ones; if boards are sets, any choice is possible.
@@ -52,7 +52,7 @@ class BoardClasses(NamedTuple):
         return ways, found
 
     def count_deals(self, holdings: Holdings, codes: Labels | IntArray, count: int) -> FloatArray:
-        """Return the number of deals of each group of similar hands (called a code) in each class of boards.
+        """Count how often each group of similar hands (a code) is dealt in each class of boards.
 
         The shape is (classes, codes). `codes` has the code of each hand on each later board, as [board, hand].
         """
@@ -63,14 +63,17 @@ class BoardClasses(NamedTuple):
 
 
 class CodeBuckets(NamedTuple):
-    """The buckets of groups of similar hands, which are called codes, for each class of boards."""
+    """Maps hands to buckets in two steps: to a group of similar hands (a code), then to a bucket.
+
+    Each class of boards has its own map from codes to buckets.
+    """
 
     classes: BoardClasses
     bucket: Labels  # [class, code]
 
 
 def order_classes(labels: Labels, boards: IntArray, deck: Deck) -> Labels:
-    """Renumber classes of boards so that classes with low cards come first; return the new class of each board.
+    """Renumber classes of boards so that those with low cards come first. Returns the new class of each board.
 
     Classes are ordered by the mean height of their boards.
     """
@@ -81,7 +84,7 @@ def order_classes(labels: Labels, boards: IntArray, deck: Deck) -> Labels:
 
 
 def describe_boards(boards: IntArray, weights: IntArray, deck: Deck) -> str:
-    """Describe in one line what most of the given boards have in common.
+    """Describe in one line what most of the given boards have in common, such as a pair or three cards of one suit.
 
     >>> from kilt.cards.deck import FULL
     >>> describe_boards(np.array([FULL.cards("AsKsQs"), FULL.cards("AdKdJd")]), np.array([4, 4]), FULL)

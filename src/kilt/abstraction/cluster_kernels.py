@@ -1,4 +1,4 @@
-"""Compiled loops for `cluster`: draw initial centroids for k-means, and find the centroid nearest to a point.
+"""Compiled loops of k-means: draw initial centroids, and find the nearest centroid of each point.
 
 The *cost* of a point in a cluster is its distance from the centroid: the sum of absolute differences, or of squared
 differences. If a point costs c at its centroid, no other centroid can be nearer unless its own cost at this centroid,
@@ -66,7 +66,7 @@ def seed_centroids(
     labels: Labels,
     costs: Singles,
 ) -> None:
-    """Draw initial centroids from the points by k-means++, which prefers points far from earlier centroids.
+    """Draw initial centroids from the points with k-means++, which prefers points far from the centroids drawn so far.
 
     `limit` [centroid], `labels` [point] and `costs` [point] are scratch.
     """
@@ -102,7 +102,7 @@ def seed_centroids(
 def find_neighbours(
     columns: Singles, start: int, end: int, absolute: bool, apart: Singles, near: Labels, limits: Singles
 ) -> None:
-    """Write the nearest neighbours of some centroids among the centroids of the same group.
+    """Find the nearest neighbours of some centroids among all centroids of the same group.
 
     Each `len(apart)` consecutive centroids form a group; `apart` is scratch.
 
@@ -147,7 +147,7 @@ def find_nearest(
     absolute: bool,
     two: bool,
 ) -> tuple[Index, np.float32, np.float32]:
-    """Find the centroid of a group that is nearest to a point; return the centroid and its distance.
+    """Find the centroid nearest to a point, among the centroids of one group. Returns its index and its distance.
 
     `hint` is a centroid, at which the point has cost `cost`.
 
@@ -225,7 +225,7 @@ def assign_points(
     moved: Singles,
     edges: Singles,
 ) -> int:
-    """Assign points to the nearest centroids of their groups, and return how many points changed their centroid.
+    """Assign points to their nearest centroids, and return how many points have changed their cluster.
 
     `labels` and `costs` are updated.
 
@@ -266,7 +266,7 @@ def assign_points(
 def sum_points(
     points: Singles, weights: FloatArray, start: int, end: int, labels: Labels, sums: FloatArray, totals: FloatArray
 ) -> None:
-    """Add the points of each cluster to its sum, and the weights of these points to its total weight."""
+    """Add each point to the sum of its cluster, and its weight to the cluster's total weight."""
     for i in range(start, end):
         c, weight = labels[i], weights[i]
         totals[c] += weight

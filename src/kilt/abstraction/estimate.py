@@ -1,4 +1,4 @@
-"""Estimate the time, memory and disk space for building a card abstraction before the work begins.
+"""Estimate the time, memory and disk space that building a card abstraction takes, before the work begins.
 
 Times follow from the numbers of boards, hands and points, and from the speed of one core (`kilt.paces`). A round that
 takes almost no time is built and discarded: only its values show whether a group has enough of them for its
@@ -120,7 +120,7 @@ def estimate_build(spec: AbstractionSpec, cache: Path | None = None, threads: in
 
 
 def estimate_coded_build(spec: AbstractionSpec, cache: Path | None = None, threads: int = 1) -> Cost | None:
-    """Estimate the time and memory for building an abstraction that sorts groups of similar hands, not single hands.
+    """Estimate the cost of an abstraction that first puts hands into groups, and then groups into buckets.
 
     Each class of boards sorts these groups, called codes, into buckets.
 

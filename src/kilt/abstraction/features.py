@@ -1,4 +1,4 @@
-"""Compute features of hands, such as their strength, for all hands and boards of a round [Johanson16 §§5.2, 5.4].
+"""Compute features of hands on a board, such as their strength, by which hands are sorted into buckets [Johanson16 §5].
 
 HS, the strength of a hand on a complete board, is an integer: 2·wins + ties against all hands that the opponent can
 hold. Every other feature is a sum of such numbers over the ways to deal the rest of the board, and so an integer too:
@@ -61,7 +61,7 @@ Tick = Callable[[str, float], None]  # called with the name of the current table
 
 @dataclass(frozen=True)
 class Deal:
-    """The deck of a game, its number of private cards, and the number of public cards that each round deals."""
+    """How a game deals its cards: the deck, the number of private cards, and the public cards of each round."""
 
     deck: Deck = FULL
     hole_cards: int = 2
@@ -69,28 +69,31 @@ class Deal:
 
     @classmethod
     def from_game(cls, game: Holdem) -> Deal:
-        """Return the `Deal` of a game: its deck, and the numbers of private and public cards."""
+        """Create a `Deal` from a game: its deck, and the numbers of private and public cards."""
         return cls(game.deck, game.rules.hole_cards, tuple(game.rules.board_cards))
 
     @property
     def board_sizes(self) -> tuple[int, ...]:
-        """The number of cards on the board in each round."""
+        """The number of cards on the board in each round, such as (0, 3, 4, 5) in hold'em."""
         return tuple(accumulate(self.board_cards))
 
     @property
     def best_strength(self) -> int:
-        """The strength (HS) of a hand that always wins, which is twice the number of hands the opponent can hold."""
+        """The highest hand strength as an integer: that of a hand that beats every hand of the opponent.
+
+        Each win counts 2 and each tie 1, so it is twice the number of hands that the opponent can hold.
+        """
         return 2 * comb(self.deck.size - self.board_sizes[-1] - self.hole_cards, self.hole_cards)
 
     def holdings(self, dealt: tuple[int, ...]) -> Holdings:
-        """Return all pairs of a hand and a board, up to a renaming of suits.
+        """Number all pairs of a hand and a board. Pairs that differ only by the names of suits share a number.
 
         `dealt` has the number of board cards that each round deals.
         """
         return holdings(dealt, self.deck, self.hole_cards)
 
     def count_completions(self, size: int) -> int:
-        """Return the number of ways to deal the remaining cards of a board.
+        """Return in how many ways a board of a given size can be completed.
 
         The board has `size` cards. Later rounds are dealt one after another, and the cards of the player's hand are not
         dealt.
@@ -101,14 +104,14 @@ class Deal:
 
 
 class FeatureSettings(NamedTuple):
-    """The settings that features of hands depend on, such as the number of bins of histograms."""
+    """Settings for computing features of hands, such as the number of bins in histograms."""
 
     bins: int = BINS  # number of bins of histograms
     opponents: int = OPPONENTS  # number of clusters of the opponent's hands, for OCHS
 
 
 class FeatureTable(NamedTuple):
-    """The value of one feature for each hand on each board of a round; the order of the board's cards is ignored."""
+    """The value of one feature for every hand on every board of a round; the order of the board's cards is ignored."""
 
     values: Array  # [holding, dimension] integers
     scale: FloatArray | float  # value of one unit, for each dimension or for all
@@ -124,7 +127,7 @@ TableCosts: TypeAlias = dict[str, Cost]  # cost of each table by its name: bytes
 
 
 class Features:
-    """Computes features of all pairs of a hand and a board, and keeps them in a folder if one is given.
+    """Computes features of hands for all boards of a game, and caches the results in a folder if one is given.
 
     Threads of this process compute them, or an `engine`: see `compute_with_engine`. Callers also use the engine for
     their own work; by default it runs threads.
@@ -143,7 +146,7 @@ class Features:
         self._made: dict[str, Array] = {}
 
     def compute_with_engine(self, wanted: Iterable[tuple[str, int]], settings: FeatureSettings) -> None:
-        """Let the workers of an engine compute the feature tables of some rounds, and store them in a shared folder.
+        """Compute the feature tables of some rounds with the workers of an engine, and store them in a shared folder.
 
         Does nothing if the engine runs threads of this process, or if there is no folder to hold the tables.
 
@@ -168,7 +171,7 @@ class Features:
             )
 
     def strengths(self) -> npt.NDArray[np.int16]:
-        """Return the strength of each hand on each complete board, as an integer from 0 to `Deal.best_strength`.
+        """Return the strength of every hand on every complete board, as an integer from 0 to `Deal.best_strength`.
 
         Hands and boards that differ only by a renaming of suits have one entry.
         """
@@ -190,16 +193,16 @@ class Features:
         return codes
 
     def count_strengths(self) -> int:
-        """Return how many different strengths hands have on complete boards."""
+        """Return how many different values of hand strength occur on complete boards."""
         return int(np.count_nonzero(np.bincount(self.strengths())))
 
     def moments(self, r: int) -> FeatureTable:
-        """Return the sums of hand strength and of its square over all ways to complete the boards of a round."""
+        """Return each hand's sum of strengths, and of squared strengths, over all ways to complete the board."""
         hs = np.arange(self.deal.best_strength + 1, dtype=np.int64)
         return self.mean_over_boards("moments", r, np.stack([hs, hs**2], axis=1))
 
     def mean_over_boards(self, name: str, r: int, worth: Array) -> FeatureTable:
-        """Return the mean of a function of hand strength over all ways to complete the board, for all hands of a round.
+        """Average a function of hand strength over all ways to complete the board, for every hand of a round.
 
         Parameters
         ----------
@@ -220,7 +223,7 @@ class Features:
         return FeatureTable(self._rolled(name, size, self.strengths, worth), 1 / self.deal.count_completions(size))
 
     def histograms(self, r: int, bins: int = BINS) -> FeatureTable:
-        """Return the cumulative histogram of each hand's strength, in `bins` bins of equal width.
+        """Return a cumulative histogram of each hand's strength, in `bins` bins of equal width.
 
         The table has a row for each pair of a hand and a board of the round.
 
@@ -236,7 +239,7 @@ class Features:
         return self._means(f"histograms-{bins}", size, steps)
 
     def ochs(self, r: int, opponents: int = OPPONENTS) -> FeatureTable:
-        """Return the strength of each hand of a round against each cluster of the opponent's hands.
+        """Return the strength of every hand against each of several clusters of opponent hands (OCHS).
 
         This is OCHS, opponent cluster hand strength. Clusters are weighted by their number of different hands: only
         with these weights does the L2 distance agree with figure 5.3 of [Johanson16].
@@ -262,7 +265,7 @@ class Features:
         return FeatureTable(values, np.sqrt(sizes / sizes.sum()) / (WHOLE * self.deal.count_completions(size)))
 
     def opponent_clusters(self, clusters: int = OPPONENTS) -> FloatArray:
-        """Return the clusters of opponent hands for opponent cluster hand strength (OCHS), the weakest cluster first.
+        """Cluster the hands that the opponent may hold, from weak to strong, for opponent cluster hand strength (OCHS).
 
         The shape is (clusters, hands).
 
@@ -291,11 +294,11 @@ class Features:
         return members
 
     def is_last_round(self, r: int) -> bool:
-        """Return whether the board of a round is complete."""
+        """Return whether the board is complete in a given round."""
         return r == len(self.deal.board_sizes) - 1
 
     def strength_bins(self, r: int, bins: int) -> FeatureTable:
-        """Return each hand's histogram of strength or, on complete boards, the strength itself.
+        """Return the histogram of each hand's strength. On complete boards, the strength itself is returned.
 
         On a complete board, the difference of two strengths equals the earth mover's distance of the histograms. The
         strength is negated: the lower a cumulative histogram, the stronger the hand.
@@ -305,18 +308,18 @@ class Features:
         return self.histograms(r, bins)
 
     def missing_table_costs(self, feature: str, r: int, settings: FeatureSettings) -> TableCosts:
-        """Return the cost of computing each table that a feature needs and that the cache folder does not have yet."""
+        """Estimate the cost of the tables that a feature needs and that are not yet in the cache folder."""
         tables = self.table_costs(feature, r, settings)
         return {name: cost for name, cost in tables.items() if not (self._folder and self._usable(self._folder / name))}
 
     def table_costs(self, feature: str, r: int, settings: FeatureSettings) -> TableCosts:
-        """Return the cost of computing each table that a feature needs, even if the cache folder has the table."""
+        """Estimate the cost of all tables that a feature needs, whether or not they are in the cache folder."""
         last = self._holdings(self.deal.board_sizes[-1])
         tables = {STRENGTHS: Cost(cache=2 * len(last), seconds=pace("features", "strength_board") * last.board_count)}
         return tables | FEATURES[feature].costs(self, settings, r)
 
     def means_costs(self, name: str, dimensions: int, most: int, r: int | None = None) -> TableCosts:
-        """Return the costs of computing the tables of mean values, for a round and all later rounds.
+        """Estimate the cost of tables of mean values, for a given round and all later rounds.
 
         If `r` is None, the tables begin with the start of the hand.
 
@@ -333,7 +336,7 @@ class Features:
         return costs
 
     def ochs_costs(self, opponents: int, r: int) -> TableCosts:
-        """Return the costs of the tables for opponent cluster hand strength (OCHS), and of those they depend on."""
+        """Estimate the cost of tables for opponent cluster hand strength (OCHS), and of tables that these need."""
         name, last = f"ochs-{opponents}", self._holdings(self.deal.board_sizes[-1])
         each = pace("features", "strength_board") + pace("features", "opponent_board") * opponents
         seconds = each * last.board_count

@@ -1,4 +1,4 @@
-"""Compiled loops for `features`: the strength of hands on complete boards, and sums over ways to complete a board."""
+"""Compiled loops that compute the strength of hands, and sum it over all ways to complete a board."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def complete_board_strengths(
     opponents: int,
     codes: npt.NDArray[np.int16],
 ) -> None:
-    """Write the strength of each hand on some complete boards: 2·wins + ties against all hands of the opponent.
+    """Compute the strength of every hand on some complete boards: twice the wins plus the ties against all other hands.
 
     The first row of `scratch` has a 1 for each hand; its second row and `numbers` are working memory.
     """
@@ -57,7 +57,7 @@ def complete_board_ochs(
     whole_share: int,
     out: npt.NDArray[np.uint16],
 ) -> None:
-    """Write the strength of each hand against each cluster of the opponent's hands, on some complete boards.
+    """Compute the strength of every hand on some complete boards, against each of several clusters of opponent hands.
 
     The unit is 1/`whole_share`. `clusters` has a row of weights over hands for each cluster, with rows of zeros up to a
     multiple of `LANES`. If no hand of a cluster is possible, the strength is one half. `scratch` has four rows with the
@@ -95,7 +95,7 @@ def find_later_values(
     cards: IntArray,
     rows: npt.NDArray[np.int32],
 ) -> int:
-    """Find the later value of each hand on a board, as a row of a table, for each way to deal the next cards.
+    """For each hand on a board, look up its value in the next round, for every way to deal the next cards.
 
     `rows` [pick, holding] gets the rows, with −1 if the holding is impossible. The row is the number of the later
     holding or, if values are `coded`, its code. `picks` are sets of indices into the cards that the board leaves.
@@ -129,7 +129,7 @@ def find_later_values(
 
 @kernel
 def sum_later_values(rows: npt.NDArray[np.int32], worth: npt.NDArray[Any], out: npt.NDArray[Any]) -> None:
-    """Add up the values that each hand on a board has after each way to deal the next cards.
+    """For each hand on a board, sum its values in the next round over all ways to deal the next cards.
 
     `rows` [pick, holding] has the rows of `worth` to add; −1 stands for no row.
     """

@@ -1,4 +1,4 @@
-"""Number all pairs of a board and a private hand (called holdings), up to a renaming of suits.
+"""Number all pairs of a hand and a board. Pairs that differ only by the names of suits share a number.
 
 A holding is a canonical board and one of its hands; hands that differ only by suits that are interchangeable on the
 board are one holding. Holdings are numbered board by board, so that the holdings of a board are contiguous and their
@@ -29,7 +29,10 @@ from kilt.cards.isomorphism import Isomorphism
 
 
 class Holdings:
-    """All pairs of a board and a private hand in a round, up to a renaming of suits."""
+    """A numbering of all pairs of a hand and a board in one round.
+
+    Pairs that differ only by the names of suits share a number.
+    """
 
     def __init__(self, dealt: Sequence[int], deck: Deck, hole_cards: int) -> None:
         self.dealt, self.deck, self.hole_cards = tuple(dealt), deck, hole_cards
@@ -39,7 +42,7 @@ class Holdings:
 
     @property
     def board_count(self) -> int:
-        """The number of boards, known before they are listed."""
+        """The number of canonical boards of the round, known without listing them."""
         return self._orbits()
 
     def _orbits(self, *hand: int) -> int:
@@ -53,27 +56,27 @@ class Holdings:
 
     @property
     def boards(self) -> ByteArray:
-        """The boards of the round, one for each set of boards that differ only by suits, shape (boards, cards)."""
+        """The canonical boards of the round, one for all boards that differ only by suits, shape (boards, cards)."""
         return self._rounds[-1].cards
 
     @property
     def symmetry(self) -> npt.NDArray[np.int32]:
-        """A bit mask for each board, which marks the suit permutations that do not change the board."""
+        """For each canonical board, a bit mask of the suit permutations that leave the board unchanged."""
         return self._rounds[-1].symmetry
 
     @cached_property
     def deal_counts(self) -> IntArray:
-        """The number of dealt boards that each canonical board stands for."""
+        """For each canonical board, how many dealt boards differ from it only by the names of suits."""
         return count_dealt_boards(self._rounds)
 
     @cached_property
     def index(self) -> HoldingIndex:
-        """Look-up tables that map any dealt board to its canonical board, which differs from it only by suits."""
+        """Look-up tables that find the canonical board of any dealt board."""
         return HoldingIndex(board_index(self._rounds, self.deck), hand_permutations(self.deck, self.hole_cards))
 
     @cached_property
     def tables(self) -> HoldingTables:
-        """Arrays with which compiled code numbers the pairs of a board and a hand.
+        """The arrays with which compiled code numbers pairs of a hand and a board.
 
         They are counted on first use; looking up buckets takes `index` alone.
         """
@@ -90,21 +93,21 @@ class Holdings:
 
     @cached_property
     def weights(self) -> IntArray:
-        """The number of deals that each pair of a board and a hand stands for."""
+        """For each numbered pair of a hand and a board, how many deals differ from it only by the names of suits."""
         return self.weights_of_boards(0, len(self.boards))
 
     def weights_of_boards(self, start: int, end: int) -> IntArray:
-        """Return the part of `weights` for the boards from `start` to before `end`."""
+        """Return the entries of `weights` for a range of boards, from `start` up to `end`."""
         weights = np.zeros(self.tables.first[end] - self.tables.first[start], dtype=np.int64)
         kernels.weigh_holdings(self.tables, start, end, self.deal_counts, self.workspace(), weights)
         return weights
 
     def workspace(self) -> npt.NDArray[np.int32]:
-        """Return working memory for kernels that number the hands on a board."""
+        """Allocate scratch memory for the kernels that number the hands on a board."""
         return np.empty(comb(self.deck.size, self.hole_cards), dtype=np.int32)
 
     def number_hands(self, board: Sequence[int]) -> tuple[int, IntArray]:
-        """Return the index of the canonical form of a board, and the index of each hand on the board.
+        """Number the hands on a dealt board. Returns the index of its canonical board, and the number of each hand.
 
         The index of a hand that shares a card with the board is −1.
 
@@ -121,7 +124,7 @@ class Holdings:
 
 @lru_cache(maxsize=16)
 def holdings(dealt: tuple[int, ...], deck: Deck = FULL, hole_cards: int = 2) -> Holdings:
-    """Number all pairs of a board and a private hand, up to a renaming of suits.
+    """Number all pairs of a hand and a board in a round. Pairs that differ only by the names of suits share a number.
 
     `dealt` has the number of board cards that each round deals. A single number makes the board a set.
     """

@@ -1,4 +1,4 @@
-"""Compiled loops for `holdings`: number the pairs of a board and a hand, and look up their buckets."""
+"""Compiled loops that number pairs of a hand and a board, and look up their buckets."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ Numbers: TypeAlias = npt.NDArray[np.int32]
 
 
 class HoldingIndex(NamedTuple):
-    """Look-up tables that map any dealt board to its canonical board, and rename the suits of hands in the same way."""
+    """Look-up tables that find the canonical board of any dealt board, and rename the suits of hands accordingly."""
 
     boards: BoardIndex
     moved: npt.NDArray[np.int32]  # [permutation, hand]
 
 
 class HoldingTables(NamedTuple):
-    """Arrays with which compiled code numbers all pairs of a hand and a board, up to a renaming of suits."""
+    """Arrays with which compiled code numbers pairs of a hand and a board. Pairs equal up to suits share a number."""
 
     boards: BoardIndex
     moved: npt.NDArray[np.int32]  # [permutation, hand]
@@ -37,7 +37,7 @@ class HoldingTables(NamedTuple):
 
 @kernel
 def number_board(t: HoldingTables, board: int, numbers: npt.NDArray[np.int32]) -> int:
-    """Number the hands on a canonical board, with one number for hands that differ only by suits.
+    """Number the hands on a canonical board. Hands that differ only by interchangeable suits share a number.
 
     Writes each hand's number to `numbers`, from 0 on, and −1 if the hand shares a card with the board. Returns how many
     numbers there are.
@@ -53,7 +53,7 @@ def number_board(t: HoldingTables, board: int, numbers: npt.NDArray[np.int32]) -
 def prepare_board(
     t: HoldingTables, board: int, numbers: npt.NDArray[np.int32], held_by: IntArray, rest: IntArray
 ) -> int:
-    """Number the hands on a board up to suits, and list the cards that remain in the deck.
+    """Number the hands on a canonical board, and list the cards that remain in the deck.
 
     `held_by` gets one hand of each number, and `rest` the cards. Returns how many numbers there are.
     """
@@ -85,7 +85,7 @@ def count_holdings(t: HoldingTables, numbers: Numbers, first: IntArray) -> None:
 
 @kernel
 def number_dealt_board(t: HoldingTables, cards: IntArray, canonical: Numbers, numbers: IntArray) -> int:
-    """Find the canonical form of a board, and number the hands on the board.
+    """Number the hands on a dealt board, and return the index of its canonical board.
 
     Returns the index of the canonical board. Writes the number of each hand to `numbers`, and −1 if the hand shares a
     card with the board.
@@ -102,7 +102,7 @@ def number_dealt_board(t: HoldingTables, cards: IntArray, canonical: Numbers, nu
 
 @kernel
 def find_holdings(t: HoldingTables, start: int, end: int, other: HoldingTables, rows: IntArray) -> None:
-    """Find the number that each hand had in an earlier round, when the board had fewer cards.
+    """Find the number that each hand on a board had in an earlier round, when fewer cards were on the board.
 
     `other` numbers the pairs of a hand and a board of that round; the cards of these boards are a set.
     """
@@ -128,7 +128,7 @@ def find_buckets(
     table: npt.NDArray[Any],
     buckets: npt.NDArray[np.int32],
 ) -> None:
-    """Write the bucket that each hand on some boards had in an earlier round."""
+    """Look up the bucket that each hand on some boards had in an earlier round."""
     size = other.cards.shape[1]
     numbers = np.empty(len(t.bits), dtype=np.int32)
     base = t.first[start]
@@ -144,7 +144,9 @@ def find_buckets(
 
 @kernel
 def weigh_holdings(t: HoldingTables, start: int, end: int, ways: IntArray, numbers: Numbers, weights: IntArray) -> None:
-    """Add the number of deals that each hand on some boards stands for to `weights`.
+    """For each hand on some boards, count the deals that differ from it only by the names of suits.
+
+    The counts are added to `weights`.
 
     Hands that differ only by a renaming of suits are one hand.
     """
@@ -160,7 +162,7 @@ def weigh_holdings(t: HoldingTables, start: int, end: int, ways: IntArray, numbe
 def fill_bucket_table(
     t: HoldingTables, start: int, end: int, buckets: npt.NDArray[np.int32], numbers: Numbers, table: npt.NDArray[Any]
 ) -> None:
-    """Write the buckets of hands to a table that has a row for each board and a column for each hand."""
+    """Write the bucket of every hand to a table with one row for each board and one column for each hand."""
     for board in range(start, end):
         number_board(t, board, numbers)
         at = t.first[board] - t.first[start]
@@ -173,7 +175,9 @@ def fill_bucket_table(
 def look_up_buckets(
     index: HoldingIndex, table: npt.NDArray[Any], boards: IntArray, buckets: npt.NDArray[np.int32]
 ) -> np.int64:
-    """Write the bucket of each hand on some boards to `buckets`, and return the largest of these buckets.
+    """Look up the bucket of every hand on some boards, and return the largest bucket.
+
+    Buckets are written to `buckets`.
 
     Entries of hands that share a card with the board are undefined.
     """
@@ -193,7 +197,9 @@ def look_up_buckets(
 def look_up_dealt_hands(
     index: HoldingIndex, table: npt.NDArray[Any], boards: IntArray, hands: IntArray, buckets: npt.NDArray[np.uint32]
 ) -> np.int64:
-    """Write the bucket of each dealt hand on its own board to `buckets`, and return the largest of these buckets.
+    """Look up the bucket of each dealt hand on its board, and return the largest bucket.
+
+    Buckets are written to `buckets`.
 
     `hands` and `buckets` are [deal, player].
     """
@@ -209,6 +215,6 @@ def look_up_dealt_hands(
 
 @kernel
 def add_weights(places: npt.NDArray[Any], weights: IntArray, sums: IntArray) -> None:
-    """Add `weights` to the entries of `sums` whose indices are in `places`."""
+    """Add each weight to the entry of `sums` with the matching index in `places`."""
     for i in range(len(places)):
         sums[places[i]] += weights[i]

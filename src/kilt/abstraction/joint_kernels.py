@@ -1,4 +1,4 @@
-"""Compiled loops for `joint`: count the showdown results of hands for each pair of bucket sequences."""
+"""Compiled loops that count showdown results for each pair of the players' bucket sequences."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def mark_sequences(
     card_bit: IntArray,
     seen: BoolArray,
 ) -> None:
-    """Mark which buckets can follow each bucket sequence of the earlier rounds, on some boards.
+    """On some boards, mark which buckets can follow each bucket sequence of the earlier rounds.
 
     `seen` is [earlier sequence, bucket]; `before` and `buckets` are [board, hand]; `boards` is [board, card].
     """
@@ -36,7 +36,7 @@ def mark_sequences(
 
 
 class Scratch(NamedTuple):
-    """Scratch arrays for the function `add_pairs`, which counts pairs of hands by their bucket sequences."""
+    """Scratch arrays for the kernel `add_pairs`."""
 
     local: npt.NDArray[np.int32]  # [player, sequence] number of the sequence on this board; −1 between calls
     present: npt.NDArray[np.uint32]  # [player, number] the sequence
@@ -64,7 +64,7 @@ def add_pairs(
     wins: FloatArray,
     ties: FloatArray,
 ) -> None:
-    """Count the wins and ties of all pairs of hands on complete boards, for each pair of bucket sequences.
+    """Count the wins and ties of hands against each other on complete boards, by pairs of bucket sequences.
 
     Adds to `wins` and `ties` [own sequence, other sequence]. `own` and `other` are [board, hand] sequences; a pair
     counts with the weight of its board. The loop visits hands from the weakest on: earlier hands lose to the current

@@ -1,4 +1,4 @@
-"""Cluster objects of which only the distances are known, such as boards ([Brown15 §2.3]; [Schmid15]).
+"""Cluster objects from a matrix of their distances, without coordinates ([Brown15 §2.3]; [Schmid15]).
 
 ========  ============================================================================================================
 name      distance of a point from a cluster, and moves of points
@@ -37,7 +37,7 @@ PASSES = 200  # maximum number of passes: the other methods converge, the printe
 
 
 class DistanceClustering(NamedTuple):
-    """The result of clustering points by their distances: a label for each point, and the error."""
+    """The result of clustering by distances: a cluster for each object, and the total error."""
 
     labels: Labels  # [point]; clusters are numbered in the order of their first points
     clusters: int  # number of non-empty clusters
@@ -48,7 +48,7 @@ class DistanceClustering(NamedTuple):
 def partition(
     distances: Array, k: int, *, way: str = "sum", restarts: int = 1, seed: int = 0, passes: int = PASSES
 ) -> DistanceClustering:
-    """Cluster points into at most `k` clusters, given a matrix of the distances between all points.
+    """Cluster objects into at most `k` clusters, given a matrix of the distances between all objects.
 
     Returns the best of several restarts.
 
@@ -70,7 +70,7 @@ def partition(
 
 
 def check_distances(distances: Array) -> None:
-    """Raise AbstractionError unless a matrix is square, symmetric, non-negative, and 0 on the diagonal."""
+    """Raise AbstractionError unless distances are a symmetric, non-negative matrix with zeros on the diagonal."""
     if distances.ndim != 2 or distances.shape[0] != distances.shape[1]:
         raise AbstractionError(f"distances have the shape {distances.shape}: a square matrix is needed")
     wrong = np.argwhere(~np.isfinite(distances) | (distances < 0))
@@ -82,7 +82,7 @@ def check_distances(distances: Array) -> None:
 
 
 def draw_seeds(distances: Array, k: int, rng: np.random.Generator) -> npt.NDArray[np.int64]:
-    """Draw `k` points as initial cluster centres, preferring points far from the earlier ones.
+    """Draw `k` objects as initial cluster centres. Objects far from the centres drawn so far are preferred.
 
     The probability of a point is proportional to its squared distance from the nearest of them.
     """
@@ -147,7 +147,7 @@ WAYS: dict[str, Callable[[Array, npt.NDArray[np.int64], int], tuple[Labels, floa
 def clustering_errors(
     distances: Array, most: int, *, way: str = "medoids", restarts: int = 10, seed: int = 0
 ) -> FloatArray:
-    """Return the error of the best clustering for each number of clusters from 1 to `most` [Schmid15 figure 4]."""
+    """Return the clustering error for each number of clusters from 1 to `most` [Schmid15 figure 4]."""
     found = [partition(distances, k, way=way, restarts=restarts, seed=seed).error for k in range(1, most + 1)]
     return np.array(found)
 

@@ -1,4 +1,4 @@
-"""Percentile buckets: hands are sorted by a value and cut into buckets of equal weight [Johanson16 §5.2].
+"""Percentile buckets: hands are sorted by a value, and divided into buckets of equal weight [Johanson16 §5.2].
 
 Hands with equal values share a bucket, so buckets are as equal as the values allow, and none is empty.
 
@@ -19,7 +19,7 @@ from kilt.errors import AbstractionError
 
 
 def percentile_buckets(values: npt.NDArray[Any], weights: npt.NDArray[Any], buckets: int) -> IntArray:
-    """Divide points into buckets of equal weight, in the order of their values; return the bucket of each point.
+    """Sort points by value and divide them into buckets of equal weight. Returns the bucket of each point.
 
     The points with the lowest values are in bucket 0.
     """

@@ -51,7 +51,7 @@ from kilt.errors import AbstractionError, ArtifactError
 
 
 def check_plan(identity: AbstractionSpec) -> None:
-    """Raise AbstractionError if a plan does not fit the cards of the game."""
+    """Raise AbstractionError if a plan of a card abstraction does not fit the cards of the game."""
     plan, deal = identity.plan, identity.deal
     rounds = len(deal.board_cards)
     if len(plan.rounds) != rounds and (plan.rounds or not plan.public):  # a plan may have classes of boards only
@@ -76,7 +76,7 @@ def check_plan(identity: AbstractionSpec) -> None:
 
 
 def require_packages(plan: Plan, out: Path) -> None:
-    """Raise AbstractionError if a build needs a package that is not installed."""
+    """Raise AbstractionError if a package that the build needs is not installed."""
     for public in plan.public:
         if public.method == "schmid" and not public.boards and not artifact.exists(classes_folder(out, public)):
             import_transport()
@@ -97,7 +97,7 @@ def bucket_numbers(plan: Plan, deal: Deal) -> tuple[int, ...]:
 
 
 def groups_before(plan: Plan, r: int, before: int) -> int:
-    """Return how many groups of hands a round clusters independently of each other.
+    """Return into how many groups a round divides its hands before clustering. Each group is clustered on its own.
 
     The groups are the buckets of the previous round if these are remembered, else the classes of boards.
     """
@@ -107,18 +107,18 @@ def groups_before(plan: Plan, r: int, before: int) -> int:
 
 
 def looks_ahead(plan: Plan, r: int) -> bool:
-    """Return whether the hands of a round are sorted by their buckets in the next round."""
+    """Return whether a round clusters hands by the buckets that they reach in the next round (potential-aware)."""
     return any(FEATURES[step.feature].metric == NEXT for step in plan.rounds[r].steps)
 
 
 def ground_metric(plan: Plan, r: int) -> str:
-    """Return the metric that measures distances between the centroids of a round's buckets."""
+    """Return the metric for distances between bucket centroids of a round, such as ``"emd"``."""
     metric = FEATURES[plan.rounds[r].steps[-1].feature].metric
     return ground_metric(plan, r + 1) if metric == NEXT else metric
 
 
 def rounds_needed(plan: Plan, r: int) -> set[int]:
-    """Return the rounds that must be built before round `r`.
+    """Return the rounds whose buckets must be built before those of round `r`.
 
     The previous round is one if its buckets are remembered, the next round if its buckets are used.
     """
@@ -127,7 +127,7 @@ def rounds_needed(plan: Plan, r: int) -> set[int]:
 
 
 def build_order(plan: Plan) -> list[int]:
-    """Return the rounds in the order in which they are built, each after the rounds that it depends on."""
+    """Return the rounds in an order in which they can be built: each after the rounds on which it depends."""
     rounds, found = range(len(plan.rounds)), list[int]()
     while len(found) < len(rounds):
         for r in rounds:
@@ -152,7 +152,7 @@ def build(
     engine: Engine | None = None,
     like: Path | None = None,
 ) -> CardAbstraction:
-    """Build a card abstraction in a folder, round by round; finished rounds in the folder are kept.
+    """Build a card abstraction in a folder. An interrupted build continues with the first unfinished round.
 
     Parameters
     ----------
@@ -198,7 +198,7 @@ def build_rounds(
     seconds: float | None = None,
     like: Path | None = None,
 ) -> dict[int, RoundBuckets]:
-    """Build some rounds of a card abstraction, and the rounds that they depend on; see `build`."""
+    """Build only some rounds of a card abstraction, and the rounds on which they depend."""
     plan = identity.plan
     require_packages(plan, out)  # before `check_plan`, which may compile kernels
     check_plan(identity)
@@ -249,12 +249,12 @@ def _base_round(public: PublicPlan, deal: Deal, features: Features, out: Path, r
 
 
 def base_folder(identity: AbstractionSpec, cache: Path) -> Path:
-    """Return the cache folder for a base abstraction, which a build makes in order to compare boards."""
+    """Return the cache folder of the base abstraction: a small card abstraction, built only to compare boards."""
     return cache / "bases" / identity.fingerprint
 
 
 def base_spec(public: PublicPlan, deal: Deal) -> AbstractionSpec:
-    """Return the specification of the base abstraction, by which boards are compared.
+    """Return the specification of the base abstraction: a small card abstraction, built only to compare boards.
 
     It is read from a folder, or describes an abstraction that has yet to be built.
     """
@@ -288,7 +288,7 @@ def _begin(identity: AbstractionSpec, out: Path) -> None:
 
 
 def same_buckets(one: AbstractionSpec, other: AbstractionSpec, r: int) -> bool:
-    """Return whether the buckets of a round are the same in two abstractions.
+    """Return whether two card abstractions have the same buckets in a given round.
 
     Returns False if the round depends on other rounds.
 
@@ -392,7 +392,7 @@ def _build_round(
 
 
 def next_round_groups(identity: AbstractionSpec, r: int) -> int:
-    """Return how many groups the buckets of the next round form, of which each hand reaches only one.
+    """Return into how many groups the buckets of the next round fall, if each hand can reach only one group.
 
     These groups, called blocks, are classes of boards that both rounds know. If the previous round uses the buckets of
     round `r`, and sees more of its buckets at once, blocks are as large as in that round, so that all buckets that are
@@ -403,7 +403,7 @@ def next_round_groups(identity: AbstractionSpec, r: int) -> int:
 
 
 def used_by_previous_round(identity: AbstractionSpec, r: int) -> bool:
-    """Return whether the previous round sorts its hands by the buckets that they reach in round `r`.
+    """Return whether the previous round clusters its hands by the buckets that they reach in round `r`.
 
     A lossless round does not look at the next.
     """

@@ -1,4 +1,4 @@
-"""Plans of card abstractions: read them from the names that papers use, or from TOML files.
+"""Plans of card abstractions: how many buckets each round has, and how hands are sorted into them.
 
 ``IR-KE-KO 169-9000-9000-9000`` means imperfect recall, k-means on the earth mover's distance in all rounds but the
 last, k-means on OCHS in the last, and these numbers of buckets in the rounds [Johanson16 §5.5]. With perfect recall,
@@ -50,7 +50,7 @@ SHAPE = 2.5  # ratio of the factors in 5 × 2 and in 150 × 60, the nested perce
 
 
 class PlanRecord(Record):
-    """Base class of a plan and its parts, which are read from TOML files."""
+    """Base class of plans, which can be read from TOML files."""
 
     ERROR_CLASS: ClassVar[type[KiltError]] = AbstractionError
     EXAMPLE: ClassVar[str] = "`plan_named(NAME).toml()`"
@@ -58,7 +58,7 @@ class PlanRecord(Record):
 
 @dataclass(frozen=True)
 class BucketStep(PlanRecord):
-    """One step of sorting the hands of a round: it divides each bucket of the previous step by one feature.
+    """One step of sorting hands into buckets: it divides each bucket of the previous step by one feature.
 
     Parameters
     ----------
@@ -102,7 +102,7 @@ class RoundPlan(PlanRecord):
 
     @property
     def buckets(self) -> int:
-        """The number of buckets in the round or, with perfect recall, inside each bucket of the previous round.
+        """The number of buckets in the round. With perfect recall: inside each bucket of the previous round.
 
         It is 0 if the round is lossless.
         """
@@ -111,7 +111,7 @@ class RoundPlan(PlanRecord):
 
 @dataclass(frozen=True)
 class PublicPlan(PlanRecord):
-    """A plan that sorts the boards of a round into classes, each with separate buckets in later rounds [Brown15 §2.1].
+    """The plan for grouping a round's boards into classes, each with its own buckets later [Brown15 §2.1].
 
     Parameters
     ----------
@@ -165,7 +165,7 @@ class PublicPlan(PlanRecord):
 
 @dataclass(frozen=True)
 class Plan(PlanRecord):
-    """The plan of a card abstraction: the buckets of all rounds, and the settings of k-means.
+    """The plan of a card abstraction: how many buckets each round has, and how hands are sorted into them.
 
     Parameters
     ----------
@@ -203,11 +203,11 @@ class Plan(PlanRecord):
 
     @property
     def settings(self) -> FeatureSettings:
-        """The plan's settings for features of hands, such as the number of bins of histograms."""
+        """The settings for computing features of hands, such as the number of bins in histograms."""
         return FeatureSettings(self.bins, self.opponents)
 
     def public_at(self, r: int) -> PublicPlan | None:
-        """Return the plan of the classes of boards that apply in a round, or None if there are none.
+        """Return the classes of boards that the plan uses in a given round, or None if it uses none.
 
         These are the classes of the latest round with classes, up to this round.
         """
@@ -215,12 +215,12 @@ class Plan(PlanRecord):
         return next(known, None)
 
     def classes_at(self, r: int) -> int:
-        """Return how many classes of boards a round distinguishes; 1 if boards have no classes."""
+        """Return how many classes of boards a round distinguishes; 1 if the plan has no classes."""
         public = self.public_at(r)
         return prod(one.classes for one in self.public if public and one.round <= public.round)
 
     def uses_codes(self, r: int) -> bool:
-        """Return whether a round first sorts its hands into codes, which are groups of similar hands.
+        """Return whether a round first puts similar hands into small groups (codes), and then clusters the codes.
 
         Each class of boards then maps codes to buckets.
         """
@@ -229,7 +229,7 @@ class Plan(PlanRecord):
 
 
 def load_plan(name: str | Path, board_cards: Sequence[int]) -> Plan:
-    """Return a plan by its name (see `plan_named`), or from a TOML file (see `read_plan`)."""
+    """Load a plan by name, such as ``"IR-KE-KO 169-50-50-50"``, or from a TOML file."""
     path = Path(name)
     if path.suffix == ".toml" or path.is_file():
         return read_plan(path)
@@ -249,14 +249,14 @@ def read_plan(path: Path) -> Plan:
 
 
 def parse_plan(data: Mapping[str, Any]) -> Plan:
-    """Build a plan from plain data, such as the content of a TOML or JSON file."""
+    """Create a plan from plain data, such as the content of a TOML or JSON file."""
     if isinstance(data, Mapping) and "public" in data:
         data = {"rounds": [], **data}  # a plan may have classes of boards only
     return record_of(Plan, data)
 
 
 def plan_named(name: str, board_cards: Sequence[int]) -> Plan:
-    """Build a plan from its name, in the notation of [Johanson16 §5.5].
+    """Create a plan from its name, such as ``"PR-PHS-KO 10-10-10-10"`` [Johanson16 §5.5].
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Potential-aware buckets: hands are similar if they lead to similar buckets in the next round.
+"""Potential-aware buckets: two hands are similar if they are likely to reach similar buckets in the next round.
 
 The method is that of Ganzfried and Sandholm (2014). A point is a hand's distribution over the buckets of the next
 round, and the distance of two points is the earth mover's distance, where moving from one of these buckets to another
@@ -29,7 +29,7 @@ NEIGHBOURS = 128  # number of a cluster's neighbours whose distances from it are
 def ground_distances(
     centroids: Singles, *, absolute: bool, distances: Singles | None = None, blocks: int = 1
 ) -> GroundDistances:
-    """Compute the distances between the buckets of the next round, on which earth mover's distances are based.
+    """Compute the distances between the buckets of the next round, for earth mover's distances between hands.
 
     They are the distances of the buckets' centroids, unless `distances` has better ones. If there are several blocks
     (see `GroundDistances`), `distances` has the distances within each.
@@ -43,7 +43,7 @@ def ground_distances(
 
 
 def distances_in_group(ground: GroundDistances, bucket: int) -> tuple[GroundDistances, int]:
-    """Return the distances within the group of next-round buckets that contains a given bucket.
+    """Return the distances between next-round buckets of one group, namely the group of a given bucket.
 
     The group is called a block. The second result is its first bucket.
     """
@@ -74,7 +74,7 @@ def cluster_centres(means: Singles, ground: GroundDistances) -> Singles:
 
 
 def centre_columns(means: Singles, ground: GroundDistances) -> Singles:
-    """Return the centres of clusters as columns of an array, for fast comparisons with a point.
+    """Return the centres of clusters as the columns of an array, which makes comparisons with a point fast.
 
     The shape is (dimensions, clusters).
     """
@@ -88,7 +88,7 @@ def mean_distances(
     threads: int = 1,
     tick: Callable[[float], None] = lambda share: None,
 ) -> Singles:
-    """Return the earth mover's distances between the means of clusters.
+    """Return the earth mover's distance between the mean distributions of each pair of clusters.
 
     A mean is a distribution over next-round buckets. The shape is (clusters, clusters of a block): distances are
     computed only within each block of clusters.
@@ -113,7 +113,7 @@ def mean_distances(
 
 
 def sample_size(k: int) -> int:
-    """Return the maximum number of points to use for fitting `k` clusters."""
+    """Return how many points to sample in order to compute `k` clusters."""
     return SAMPLE * -(-k // 1000)
 
 
@@ -128,7 +128,9 @@ def fit_clusters(
     tick: Callable[[float], None] = lambda share: None,
     stop: Callable[[], bool] = lambda: False,
 ) -> Singles:
-    """Cluster hands by their distributions over next-round buckets, and return the mean of each of `k` clusters.
+    """Cluster hands by the probabilities with which they reach each bucket of the next round.
+
+    Returns the mean distribution of each of the `k` clusters.
 
     The shape is (clusters, next-round buckets). A point is a row of next-round buckets. k-means on the points' centres
     gives the initial means. The ground must be one block.

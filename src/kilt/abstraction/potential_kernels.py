@@ -1,4 +1,4 @@
-"""Compiled loops for `potential`: earth mover's distances between distributions over next-round buckets."""
+"""Compiled loops for potential-aware clustering: earth mover's distances between hands and clusters."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ CHECKED = 8  # number of positions after which to test whether the lower bound s
 
 
 class GroundDistances(NamedTuple):
-    """The distances between the buckets of the next round, on which earth mover's distances are based.
+    """The distances between the buckets of the next round, which earth mover's distances between hands need.
 
     If boards have classes, no hand reaches buckets of two classes: buckets then form blocks of equal size, one after
     the other, and only distances within a block exist.
@@ -40,7 +40,7 @@ def next_buckets(
     rows: IntArray,
     out: Labels,
 ) -> None:
-    """Write the bucket of each hand in the next round, for every way to deal the cards of that round.
+    """For each hand, look up its bucket in the next round for every way to deal the next cards.
 
     This is done for some holdings of some boards: `rows` has the output row of each holding; −1 leaves the holding out.
     """
@@ -82,7 +82,7 @@ class EmdWorkspace(NamedTuple):
 
 @kernel
 def make_workspace(buckets: int) -> EmdWorkspace:
-    """Allocate scratch arrays for the computation of earth mover's distances.
+    """Allocate scratch arrays for computing earth mover's distances.
 
     They have room for blocks of `buckets` next-round buckets.
     """
@@ -94,7 +94,7 @@ def make_workspace(buckets: int) -> EmdWorkspace:
 def greedy_distance(
     count: int, means: Singles, m: int, ground: GroundDistances, enough: np.float32, room: EmdWorkspace
 ) -> np.float32:
-    """Approximate the earth mover's distance between a hand and the mean of a cluster by a greedy method.
+    """Approximate the earth mover's distance between a hand and a cluster by a fast greedy method.
 
     See algorithm 2 of Ganzfried and Sandholm (2014).
 
@@ -136,7 +136,7 @@ def greedy_distance(
 
 @kernel
 def count_next_buckets(point: Labels, i: int, often: Labels, room: EmdWorkspace) -> int:
-    """List the buckets that a hand reaches in the next round and their probabilities, and return their number.
+    """List the next-round buckets that a hand can reach, with their probabilities. Returns their number.
 
     `often` [position in the block] is zero before and after.
     """
@@ -166,7 +166,7 @@ def assign_hands(
     labels: Labels,
     costs: Singles,
 ) -> int:
-    """Assign hands to the nearest clusters, by their distributions over next-round buckets.
+    """Assign each hand to the nearest cluster, by the probabilities with which it reaches next-round buckets.
 
     Writes the labels, and the distances of the points from their means. Returns the number of changed labels.
 
@@ -226,7 +226,7 @@ def assign_hands(
 def neighbour_distances(
     means: Singles, near: Labels, ground: GroundDistances, found: Singles, start: int, end: int
 ) -> None:
-    """Write the earth mover's distances between some clusters and their nearest neighbours.
+    """Compute the earth mover's distances between some clusters and their nearest neighbours.
 
     Clusters are given by their means; `near` has the neighbours, which are in the same block.
     """
@@ -240,7 +240,9 @@ def neighbour_distances(
 
 @kernel
 def list_mean_buckets(means: Singles, m: int, first: int, room: EmdWorkspace) -> int:
-    """List the next-round buckets of a cluster's mean and their probabilities, and return their number.
+    """List the next-round buckets in the mean distribution of a cluster, and return their number.
+
+    Their probabilities are listed as well.
 
     Buckets are counted from the first of the block.
     """
@@ -254,7 +256,7 @@ def list_mean_buckets(means: Singles, m: int, first: int, room: EmdWorkspace) ->
 
 @kernel
 def sum_distributions(point: Labels, weights: FloatArray, labels: Labels, sums: FloatArray, totals: FloatArray) -> None:
-    """Add each point, a distribution over next-round buckets, to the sum of its cluster.
+    """Sum the distributions of all hands in each cluster.
 
     All points belong to the first block of buckets.
     """

@@ -1,4 +1,4 @@
-"""Compute distances between public states, such as boards, by one of three published methods.
+"""Compute distances between boards by one of three published methods. Close boards are later put in one class.
 
 A public state is the information that all players share: in poker a board, up to a renaming of suits. Its description
 is the set of private hands that are possible on it, and the description of a hand is its bucket in a *base
@@ -55,7 +55,7 @@ SHARES = 256  # maximum number of parts of a batch, for threads or processes
 
 
 class BoardSample(NamedTuple):
-    """Some of the boards of a round, chosen for a comparison."""
+    """Some boards of a round, chosen to be compared with each other."""
 
     deal: Deal
     r: int
@@ -64,16 +64,18 @@ class BoardSample(NamedTuple):
 
     @property
     def boards(self) -> IntArray:
-        """The cards of the chosen boards, shape (boards, cards)."""
+        """The cards of the sampled boards, shape (boards, cards)."""
         return self.holdings.tables.cards[self.chosen]
 
     @property
     def hands(self) -> int:
-        """The number of hands that are possible on each board."""
+        """The number of hands that are possible on each sampled board."""
         return comb(self.deal.deck.size - self.deal.board_sizes[self.r], self.deal.hole_cards)
 
     def counts(self, base: RoundBuckets) -> Counts:
-        """Return how many hands each board has in each bucket of the base abstraction, shape (boards, buckets).
+        """Count the hands of each board in each bucket of the base abstraction.
+
+        The shape is (boards, buckets).
 
         This is the table T of [Brown15 algorithm 2].
         """
@@ -85,7 +87,7 @@ class BoardSample(NamedTuple):
 
 
 class BoardComparison(NamedTuple):
-    """The data from which distances between boards are computed, and a folder that stores the distances."""
+    """Everything that a method needs to compute distances between boards, with a cache folder for the results."""
 
     states: BoardSample
     public: PublicPlan
@@ -98,7 +100,7 @@ class BoardComparison(NamedTuple):
 
 
 def base_plan(deal: Deal, public: PublicPlan) -> Plan:
-    """Return the plan of the card abstraction by which a paper's method compares boards.
+    """Return the plan of the card abstraction by which a published method compares boards.
 
     For decks other than the paper's, the plan is similar. Only the rounds in use are built.
     """
@@ -115,7 +117,9 @@ def base_plan(deal: Deal, public: PublicPlan) -> Plan:
 
 
 def tartanian7(comparing: BoardComparison) -> Singles:
-    """Return the distances between boards: the share of hands that have no counterpart in the same bucket.
+    """Compare boards by the method of the agent Tartanian7: the share of hands whose buckets do not match.
+
+    Returns the distance of each pair of boards.
 
     See [Brown15 algorithm 2].
     """
@@ -125,7 +129,7 @@ def tartanian7(comparing: BoardComparison) -> Singles:
 
 
 def total_variation(counts: Counts, hands: int, threads: int = 1, tick: Share = lambda share: None) -> Singles:
-    """Return the total variation distance between each pair of boards, from the number of hands in each bucket.
+    """Compute the total variation distance between each pair of boards, from their numbers of hands in each bucket.
 
     It is half the L1 distance of two rows of `counts`, as a share of all hands. The shape is (rows, rows).
     """
@@ -137,7 +141,9 @@ def total_variation(counts: Counts, hands: int, threads: int = 1, tick: Share = 
 
 
 def waugh(comparing: BoardComparison) -> Singles:
-    """Return the distances between boards by how hands change their buckets when the cards are dealt.
+    """Compare boards by Waugh's method: how hands change their buckets when the new cards are dealt.
+
+    Returns the distance of each pair of boards.
 
     They are L2 distances between the tables of transitions from the buckets of the previous round.
     """
@@ -156,7 +162,7 @@ def waugh(comparing: BoardComparison) -> Singles:
 
 
 def row_products(entries: list[tuple[IntArray, FloatArray]]) -> FloatArray:
-    """Return the scalar products of all pairs of rows of a sparse matrix.
+    """Return the scalar product of each pair of rows of a sparse matrix.
 
     Only products on and below the diagonal are computed. The entries of a row are its ascending columns and their
     values.
@@ -171,20 +177,20 @@ def row_products(entries: list[tuple[IntArray, FloatArray]]) -> FloatArray:
 
 
 class WeightedPoints(NamedTuple):
-    """The hands of a board as weighted points, between which earth mover's distances are computed."""
+    """The hands of a board as points with weights, for earth mover's distances between boards."""
 
     hands: FloatArray  # [point] share of the board's hands
     places: Singles  # [point, dimension]; the L1 distance of two points is the distance of their hands
 
 
 class ExactDistances(NamedTuple):
-    """Computes exact earth mover's distances between boards, with one point for each hand of a board."""
+    """Computes exact earth mover's distances between boards, with one point for every hand."""
 
     states: BoardSample
     tables: list[tuple[Holdings, FeatureTable]]  # of this round and, for the ground "history", of the earlier rounds
 
     def points(self, board: int) -> WeightedPoints:
-        """Return the hands of a board as points with equal weights, for earth mover's distances."""
+        """Return the hands of a board as points with equal weights."""
         cards, pieces = self.states.boards[board], []
         apart = self.states.holdings.number_hands(cards)[1] >= 0
         for holdings, table in self.tables:
@@ -199,7 +205,7 @@ class ExactDistances(NamedTuple):
 
 
 class BucketMeanDistances(NamedTuple):
-    """Computes faster earth mover's distances between boards, with one point for each bucket of hands.
+    """Computes earth mover's distances between boards faster, with one point for each bucket instead of each hand.
 
     The point is the mean of the hands in the bucket.
     """
@@ -207,7 +213,7 @@ class BucketMeanDistances(NamedTuple):
     of_board: list[WeightedPoints]
 
     def points(self, board: int) -> WeightedPoints:
-        """Return the hands of a board as weighted points, one for each bucket of the base abstraction."""
+        """Return the hands of a board as one point for each bucket, weighted by the number of hands."""
         return self.of_board[board]
 
     def distance(self, i: int, j: int) -> float:
@@ -216,7 +222,7 @@ class BucketMeanDistances(NamedTuple):
 
 
 def import_transport() -> Any:
-    """Import and return POT, the package for transport problems; raise AbstractionError if it is not installed."""
+    """Import POT, the package for earth mover's distances. Raises AbstractionError if it is not installed."""
     try:
         import ot  # type: ignore[import-untyped]
     except ImportError:
@@ -240,7 +246,9 @@ def _columns(heaps: WeightedPoints) -> FloatArray:
 
 
 def schmid(comparing: BoardComparison) -> Singles:
-    """Return the distances of boards: the earth mover's distance between their hands [Schmid15].
+    """Compare boards by Schmid's method: the earth mover's distance between their hands [Schmid15].
+
+    Returns the distance of each pair of boards.
 
     The unit is a bin of the histograms.
     """
@@ -264,7 +272,7 @@ def exact_distances(states: BoardSample, ground: str, features: Features, bins: 
 
 
 def bucket_mean_distances(exactly: ExactDistances, base: RoundBuckets) -> BucketMeanDistances:
-    """Return an object that computes earth mover's distances between boards faster than `exact_distances`.
+    """Return an object that computes earth mover's distances between boards quickly, with one point for each bucket.
 
     All hands of a board that share a bucket of the base abstraction are gathered at one point, their mean.
     """
@@ -297,7 +305,7 @@ def _distances(pairs: _Pairs) -> list[float]:
 
 
 def pairwise_distances(heaps: Callable[[int], WeightedPoints], comparing: BoardComparison) -> Singles:
-    """Compute the earth mover's distance of every pair of boards, in threads or in the processes of an engine.
+    """Compute the earth mover's distance between each pair of boards, on several threads or with an engine's workers.
 
     Known distances are saved from time to time, so that a build that was stopped resumes. The pairs of a lost process
     are computed again.

@@ -1,4 +1,4 @@
-"""Compiled loops for `public`: count the hands of boards in each bucket, and compare boards."""
+"""Compiled loops that compare boards by the buckets of their hands."""
 
 from __future__ import annotations
 
@@ -13,7 +13,9 @@ from kilt.jit import kernel
 
 @kernel
 def count_buckets(t: HoldingTables, boards: IntArray, rows: Labels, counts: npt.NDArray[np.uint16]) -> None:
-    """Count how many hands each board has in each bucket, and add the numbers to `counts` [board, bucket].
+    """Count the hands of each board in each bucket.
+
+    The numbers are added to `counts` [board, bucket].
 
     `rows` has the buckets of the hands.
     """
@@ -28,7 +30,7 @@ def count_buckets(t: HoldingTables, boards: IntArray, rows: Labels, counts: npt.
 
 @kernel
 def total_variation(counts: npt.NDArray[np.uint16], start: int, end: int, hands: int, distances: Singles) -> None:
-    """Write the distances between boards: the share of hands that have no counterpart in the same bucket.
+    """Compute the distances between boards: the share of hands whose buckets do not match.
 
     These are the distances of boards `start` to `end` from all later boards.
     """
@@ -44,7 +46,7 @@ def total_variation(counts: npt.NDArray[np.uint16], start: int, end: int, hands:
 
 @kernel
 def add_products(rows: npt.NDArray[np.uint32], values: FloatArray, start: IntArray, products: FloatArray) -> None:
-    """Add the product T Tᵀ of a sparse matrix T to the lower triangle of `products`.
+    """Multiply a sparse matrix by its transpose, and add the lower triangle of the result to `products`.
 
     Column j of T has `values` in the ascending `rows` from ``start[j]`` to ``start[j + 1]``.
     """

@@ -26,7 +26,7 @@ BOARDS_PER_BATCH = 512  # number of boards that are looked up at a time
 
 
 class RoundBuckets(NamedTuple):
-    """The buckets of one round, as a table with a row for each board and a column for each hand.
+    """The buckets of all hands in one betting round, as a table with a row for each board and a column for each hand.
 
     Boards that differ only by a renaming of suits share a row.
     """
@@ -48,16 +48,16 @@ class RoundBuckets(NamedTuple):
 
     @property
     def hands_left(self) -> int:
-        """The number of hands that share no card with a board of this round."""
+        """The number of hands that are possible on a board of this round."""
         return comb(self.holdings.deck.size - sum(self.holdings.dealt), self.holdings.hole_cards)
 
     def look_up_board(self, board: Sequence[int]) -> Labels:
-        """Return the bucket of each hand on one board, shape (hands,)."""
+        """Return the bucket of every hand on one board, shape (hands,)."""
         row: Labels = self.look_up_boards(np.array([board], dtype=np.int64))[0]
         return row
 
     def look_up_boards(self, boards: IntArray) -> Labels:
-        """Return the bucket of each hand on each of many boards, shape (boards, hands).
+        """Return the bucket of every hand on each of many boards, shape (boards, hands).
 
         `boards` has shape (boards, cards).
         """
@@ -79,7 +79,9 @@ class RoundBuckets(NamedTuple):
     def look_up(
         self, boards: IntArray, hands: IntArray, buckets: npt.NDArray[np.uint32], known: int | None = None
     ) -> None:
-        """Write the bucket of each dealt hand to `buckets`, given the board of its deal.
+        """Look up the buckets of dealt hands on their boards.
+
+        They are written to `buckets`.
 
         `boards` is [deal, card]; `hands` and `buckets` are [deal, player].
 
@@ -100,14 +102,14 @@ class RoundBuckets(NamedTuple):
 
     @property
     def entry_bound(self) -> int:
-        """The number of different entries that the bucket table may contain.
+        """The number of different entries that the table of buckets may contain.
 
         Entries are buckets or, if boards have classes, codes for groups of similar hands.
         """
         return self.coded.bucket.shape[1] if self.coded else self.buckets
 
     def require_valid_index(self, number: int, most: int | np.integer[Any]) -> None:
-        """Raise AbstractionError if a number read from the bucket table is too large to be used as an index."""
+        """Raise AbstractionError if a bucket number is too large to index an array, because the file is damaged."""
         if most >= number:
             raise AbstractionError(
                 f"{self.folder / 'buckets.npy'} is damaged (it says {most}, and there are {number:,}): "
@@ -115,14 +117,14 @@ class RoundBuckets(NamedTuple):
             )
 
     def require_valid_entries(self) -> None:
-        """Raise AbstractionError if an entry of the bucket table is out of range.
+        """Raise AbstractionError if any entry of the bucket table is out of range, because the file is damaged.
 
         Entries are buckets or, if boards have classes, codes for groups of similar hands.
         """
         self.require_valid_index(self.entry_bound, int(self.table.max(initial=0)))
 
     def strengths(self) -> Labels | None:
-        """Return the bucket of each hand strength on complete boards, if buckets depend on strength alone.
+        """Return the bucket of each hand strength, if buckets on complete boards depend on nothing else.
 
         The index of the result is 2·wins + ties.
 
@@ -147,7 +149,7 @@ class RoundBuckets(NamedTuple):
         return found
 
     def bucket_members(self, bucket: int) -> tuple[IntArray, IntArray]:
-        """Return all pairs of a board and a hand in a bucket, up to a renaming of suits.
+        """List all hands in a bucket, each with its board. Suits are ignored as far as they do not matter.
 
         Returns the boards as dealt, shape (members, cards), and the hands, shape (members,).
         """
@@ -169,5 +171,5 @@ class RoundBuckets(NamedTuple):
 
 
 def remedy_for(folder: Path) -> str:
-    """Return advice for a user whose card abstraction is damaged."""
+    """Return advice for a user whose card abstraction is damaged on disk."""
     return f"delete {folder} and repeat the command that built it, or copy an intact folder"

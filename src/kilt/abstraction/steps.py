@@ -1,4 +1,4 @@
-"""Sort the hands of a round into buckets in several steps, each of which divides hands by one feature.
+"""Sort the hands of a round into buckets in several steps. Each step divides hands by one feature.
 
 A group is a bucket of the previous step, or of the previous round if that is remembered; otherwise one group has all
 holdings. Bucket b of group g has the number g·k + b. A step is first fitted, to all holdings or to a sample; then it
@@ -48,7 +48,7 @@ Fit: TypeAlias = Callable[[Array, FloatArray, int, int, Stop, Share], Singles]  
 
 
 class PreviousRound(NamedTuple):
-    """The buckets of the previous round, for plans with perfect recall, which divide them further."""
+    """The buckets of the previous round, for plans with perfect recall, in which each round divides them further."""
 
     holdings: Holdings
     table: Array  # [board, hand] buckets
@@ -57,7 +57,7 @@ class PreviousRound(NamedTuple):
 
 @dataclass(frozen=True)
 class HoldingBatch:
-    """A batch of work: all hands on a range of the boards of a round."""
+    """A batch of work: all hands on a range of boards."""
 
     holdings: Holdings
     start: int  # the first board
@@ -65,16 +65,16 @@ class HoldingBatch:
 
     @property
     def count(self) -> int:
-        """The number of pairs of a hand and a board in the batch."""
+        """The number of hands in the batch, counted once for each board."""
         return int(self.holdings.tables.first[self.end] - self.holdings.tables.first[self.start])
 
     @cached_property
     def weights(self) -> IntArray:
-        """The number of deals that each pair of a hand and a board in the batch stands for."""
+        """The number of deals that each hand of the batch stands for, counting those that differ only by suits."""
         return self.holdings.weights_of_boards(self.start, self.end)
 
     def earlier_indices(self, other: Holdings) -> IntArray:
-        """Return the index that each hand of the batch had in an earlier round, when the board had fewer cards.
+        """Return the number that each hand of the batch had in an earlier round, when fewer cards were on the board.
 
         `other` numbers the hands of that round. Its boards are sets of the first cards.
         """
@@ -86,7 +86,7 @@ class HoldingBatch:
         return rows
 
     def previous_buckets(self, before: PreviousRound | None) -> Labels:
-        """Return the bucket that each hand of the batch had in the previous round, or zeros if there is none."""
+        """Return the bucket of each hand of the batch in the previous round, or zeros without perfect recall."""
         buckets = np.zeros(self.count, dtype=np.int32)
         if before:
             holdings_kernels.find_buckets(
@@ -95,7 +95,7 @@ class HoldingBatch:
         return buckets
 
     def next_buckets(self, after: NextRound, chosen: Chosen) -> Labels:
-        """Return the buckets that each chosen hand reaches in the next round, one for each way to deal its cards.
+        """Return the bucket of each chosen hand in the next round, for every way to deal the next cards.
 
         The shape is (holdings, ways).
         """
@@ -115,23 +115,26 @@ Points: TypeAlias = Callable[[HoldingBatch, Chosen], Array]
 
 
 class FittedStep(Protocol):
-    """A step of sorting hands that has been fitted to a sample, and can assign any hand to a bucket."""
+    """A step of sorting hands after fitting: it can assign any hand to a bucket."""
 
     @property
     def buckets(self) -> int:
-        """The total number of buckets of the step, over all groups of hands that it sorts separately."""
+        """The total number of buckets of this step, over all groups of hands that it sorts separately."""
 
     def sort(self, part: HoldingBatch, groups: Labels) -> tuple[Labels, Singles | None]:
-        """Return the bucket of each hand of a batch, and its distance from the bucket's centroid if there is one."""
+        """Sort the hands of a batch into buckets.
+
+        Returns the bucket of each hand, and its distance from the bucket's centroid if there is one.
+        """
 
 
 class LosslessStep(NamedTuple):
-    """A lossless step of sorting hands: each pair of a hand and a board, up to suits, gets its own bucket."""
+    """A step that gives every hand on every board its own bucket. Hands that differ only by suits share one."""
 
     buckets: int
 
     def sort(self, part: HoldingBatch, groups: Labels) -> tuple[Labels, Singles | None]:
-        """Give each hand of a batch a bucket of its own.
+        """Give every hand of a batch its own bucket.
 
         The second result is None: the buckets have no centroids.
         """
@@ -139,7 +142,7 @@ class LosslessStep(NamedTuple):
 
 
 class PercentileStep(NamedTuple):
-    """A fitted step of sorting hands into percentile buckets, which are ranges of a value with equal weight."""
+    """A fitted step that sorts hands by one value into ranges of equal weight (percentile buckets)."""
 
     holdings: Holdings  # the holdings that have values; their boards are sets
     codes: npt.NDArray[np.integer[Any]]  # [holding] the rank of its value
@@ -147,7 +150,7 @@ class PercentileStep(NamedTuple):
     buckets: int
 
     def sort(self, part: HoldingBatch, groups: Labels) -> tuple[Labels, Singles | None]:
-        """Return the percentile bucket of each hand of a batch, within the hand's group.
+        """Sort the hands of a batch into percentile buckets, separately within each group of hands.
 
         The second result is None: the buckets have no centroids.
         """
@@ -155,14 +158,14 @@ class PercentileStep(NamedTuple):
 
 
 class KMeansStep(NamedTuple):
-    """A fitted step of sorting hands by k-means, whose buckets are clusters around centroids."""
+    """A fitted step that sorts hands into the clusters of k-means."""
 
     points: Points
     clusters: Clusters
     buckets: int
 
     def sort(self, part: HoldingBatch, groups: Labels) -> tuple[Labels, Singles | None]:
-        """Return the nearest centroid of each hand of a batch, within the hand's group, and the distance from it."""
+        """Assign each hand of a batch to the nearest centroid of its group. Returns the centroids and the distances."""
         points, labels = self.points(part, ALL), -1 - groups
         costs: Singles = np.empty(len(points), dtype=np.float32)
         c, bounds = self.clusters, (NO_BOUNDS, NO_BOUNDS, NO_BOUNDS)
@@ -171,7 +174,7 @@ class KMeansStep(NamedTuple):
 
 
 class NextRound(NamedTuple):
-    """The buckets of the next round, for plans that sort hands by the buckets that they reach."""
+    """The buckets of the next round, for plans that cluster hands by the buckets that they reach."""
 
     holdings: Holdings
     table: Array  # [board, hand] buckets
@@ -179,7 +182,7 @@ class NextRound(NamedTuple):
 
 
 class PotentialAwareStep(NamedTuple):
-    """A fitted step of sorting hands by the next-round buckets that they reach (potential-aware)."""
+    """A fitted step that clusters hands by the buckets that they reach in the next round (potential-aware)."""
 
     after: NextRound
     means: Singles  # [bucket, next bucket of its block]
@@ -188,11 +191,11 @@ class PotentialAwareStep(NamedTuple):
 
     @property
     def buckets(self) -> int:
-        """The total number of buckets of the step, over all groups of hands that it sorts separately."""
+        """The total number of buckets of this step, over all groups of hands that it sorts separately."""
         return len(self.means)
 
     def sort(self, part: HoldingBatch, groups: Labels) -> tuple[Labels, Singles | None]:
-        """Return the nearest cluster of each hand of a batch, within the hand's group, and the distance from it."""
+        """Assign each hand of a batch to the nearest cluster of its group. Returns the clusters and the distances."""
         points, labels = part.next_buckets(self.after, ALL), -1 - groups
         costs, where = np.empty(len(points), dtype=np.float32), (self.means, self.columns, self.after.ground)
         potential_kernels.assign_hands(points, 0, len(points), self.group, *where, labels, costs)
@@ -200,7 +203,7 @@ class PotentialAwareStep(NamedTuple):
 
 
 class StepFitter(NamedTuple):
-    """Fits the steps that sort the hands of a round into buckets, given the rounds that this round depends on."""
+    """Fits the steps that sort the hands of one round into buckets."""
 
     plan: Plan
     features: Features
@@ -212,7 +215,7 @@ class StepFitter(NamedTuple):
     tick: Share
 
     def fit(self, steps: tuple[BucketStep, ...]) -> list[FittedStep]:
-        """Fit the steps that sort the hands of a round, each inside the buckets of the previous step."""
+        """Fit the steps that sort the hands of a round. Each step divides the buckets of the step before."""
         fitted: list[FittedStep] = []
         for step in steps:
             groups = fitted[-1].buckets if fitted else self.before.buckets if self.before else 1
@@ -232,7 +235,9 @@ class StepFitter(NamedTuple):
         return fitted
 
     def sort(self, part: HoldingBatch, fitted: list[FittedStep]) -> tuple[Labels, Singles | None]:
-        """Return the bucket of each hand of a batch after all fitted steps, and its distance from the last centroid.
+        """Sort the hands of a batch by all fitted steps.
+
+        Returns the bucket of each hand, and its distance from the last step's centroid.
 
         The distance is None if the last step has no centroids.
         """
@@ -242,7 +247,7 @@ class StepFitter(NamedTuple):
         return groups, costs
 
     def map_batches(self, work: Callable[[HoldingBatch], Any], tick: Share = lambda share: None) -> list[Any]:
-        """Call a function on all hands of the round, batch by batch, and return the results."""
+        """Call a function with each batch of the round's hands, on several threads, and return the results."""
         count = max(64, len(self.holdings) // 500_000)  # many parts, so that each is small
         return in_parts(
             lambda start, end: work(HoldingBatch(self.holdings, start, end)),
@@ -254,11 +259,11 @@ class StepFitter(NamedTuple):
 
     @property
     def is_last_round(self) -> bool:
-        """Whether the board of the round is complete."""
+        """True if the board of the round is complete."""
         return self.features.is_last_round(self.r)
 
     def feature_points(self, feature: str) -> Points:
-        """Return a function that maps hands to points, whose coordinates are the values of a feature.
+        """Return a function that maps hands to points for k-means. The coordinates are the values of a feature.
 
         All tables have equal weights.
         """

@@ -1,4 +1,4 @@
-"""Classes of boards in stud: players know their own cards, but of the up-cards only the class.
+"""Simplified stud games, in which players know of the up-cards only the class to which they belong.
 
 A board of stud is a pair of sets of up-cards as a player sees it, the player's own first, up to a renaming of suits. It
 is described by the hands that the player may hold, and a hand by its possible final strengths [Schmid15]: the distance
@@ -39,7 +39,7 @@ Telling: TypeAlias = Callable[..., str]
 
 @dataclass(frozen=True)
 class StudBoards:
-    """The boards of a stud game: all pairs of both players' up-cards.
+    """All boards of a stud game. A board consists of both players' up-cards.
 
     One round deals up-cards, and earlier rounds deal hole cards only.
 
@@ -62,17 +62,17 @@ class StudBoards:
 
     @cached_property
     def boards(self) -> list[UpCards]:
-        """The boards of the game in sorted order, one for each set of boards that differ only by suits."""
+        """The boards of the game in sorted order. Boards that differ only by suits appear once."""
         up, cards = sum(self.game.rules.up_cards), range(self.game.deck.size)
         pairs = ((mine, theirs) for mine in _left(cards, up) for theirs in _left(cards, up, mine))
         return sorted({(mine, theirs) for mine, theirs in (self.canonical_cards(*pair) for pair in pairs)})
 
     def hands(self, board: UpCards) -> list[Cards]:
-        """Return the hole cards that a player may hold on a board."""
+        """Return the hole cards that a player may hold on a given board."""
         return list(_left(range(self.game.deck.size), self.game.rules.hole_cards, *board))
 
     def canonical_cards(self, *cards: Cards) -> tuple[Cards, ...]:
-        """Rename the suits of groups of cards so that equivalent groups become the same cards.
+        """Rename the suits of groups of cards so that groups which differ only by suits become equal.
 
         Of all renamings, the result is the one with the lowest cards.
         """
@@ -118,7 +118,7 @@ class StudBoards:
         return found
 
     def hand_points(self, board: UpCards, *, history: bool = True) -> FloatArray:
-        """Return the hands that are possible on a board as points, for distances between boards.
+        """Return the hands that are possible on a board as weighted points, for distances between boards.
 
         The shape is (hands, dimensions). The L1 distance of two points is the distance of the hands' histograms.
 
@@ -131,7 +131,7 @@ class StudBoards:
         return np.array(rows)
 
     def distances(self) -> FloatArray:
-        """Return the earth mover's distances between the hands of each pair of boards [Schmid15].
+        """Compute the earth mover's distance between the hands of each pair of boards [Schmid15].
 
         The shape is (boards, boards).
         """
@@ -143,7 +143,9 @@ class StudBoards:
         return found
 
     def observe_classes(self, labels: Sequence[int]) -> Telling:
-        """Return a function that describes what a player knows: the player's own cards, and the class of the up-cards.
+        """Return an observation function: players see their own cards, but of the up-cards only the class.
+
+        See `merge_observations`.
 
         `labels` has the class of each board.
         """
@@ -156,7 +158,9 @@ class StudBoards:
         return tell
 
     def observe_strength(self, k: int, seed: int = 0) -> Telling:
-        """Return a function that describes what a player knows: the player's cards, and the strength of the hand.
+        """Return an observation function: players see their cards, and the strength of their hand.
+
+        See `merge_observations`.
 
         Strength has `k` levels for each hand.
         """
@@ -175,11 +179,14 @@ class StudBoards:
         return tell
 
     def observe_all_cards(self, mine: Cards, theirs: Cards, hand: Cards, *last: Cards) -> str:
-        """Describe all cards that a player sees, without saying which of the player's own cards are face up."""
+        """An observation function: players see all cards, but not which of theirs are face up.
+
+        See `merge_observations`.
+        """
         return self._names(self.canonical_cards(theirs, (*mine, *hand), *last))
 
     def count_observations(self, tell: Telling) -> int:
-        """Count the different observations that a player can get from the function `tell` once all cards are dealt."""
+        """Count the different observations that a player can make, once all cards are dealt."""
         cards, last = range(self.game.deck.size), sum(self.game.rules.down_cards)
         held = ((*board, hand) for board in self.boards for hand in self.hands(board))
         return len({tell(*own, more) for own in held for more in _left(cards, last, *own)})
@@ -188,7 +195,7 @@ class StudBoards:
         return "/".join(map(self.game.deck.name, groups))
 
     def merge_observations(self, tree: FlatTree, tell: Telling, *, hole: bool = True) -> MergedTree:
-        """Return the game in which players see, instead of the up-cards, only what the function `tell` returns.
+        """Return a simplified game in which players see only the result of an observation function, not the up-cards.
 
         Before the up-cards, players see their hole cards without suits, or nothing if `hole` is false.
         """
