@@ -1,4 +1,4 @@
-"""Compiled loops for `aivat`: learn the values of states from self-play, and sum them over boards."""
+"""Compiled loops that learn the values of states from self-play, for AIVAT."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class LearningTree(NamedTuple):
 
 
 class LearningScratch(NamedTuple):
-    """Scratch arrays of the function `learn_values`, with an entry for each node of the betting tree."""
+    """Scratch arrays of the kernel `learn_values`, with an entry for each node of the betting tree."""
 
     node: IntArray
     begin: IntArray  # index of the first child that is reached
@@ -48,7 +48,7 @@ def add_values(
     with_card: npt.NDArray[np.uint16],
     total: FloatArray,
 ) -> None:
-    """Add up each hand's values over several boards, leaving out boards with a card that the hand holds.
+    """Sum the values of each hand over several boards. Boards that share a card with the hand are skipped.
 
     Only the new cards of a board are compared with the hand.
 
@@ -81,7 +81,9 @@ def learn_values(
     total: FloatArray,
     mass: FloatArray,
 ) -> None:
-    """Add up the values of betting states over many deals, weighted by the probability of reaching each state.
+    """Learn the value of each betting state: the mean winnings over many deals.
+
+    Each deal is weighted by how likely it reaches the state.
 
     Values are those of seat 0.
 

@@ -1,4 +1,4 @@
-"""Play matches between all pairs of players, and show the win rates in a crosstable.
+"""Play matches between all pairs of players, and show the win rates in a table (a crosstable).
 
 >>> from kilt.games import load_game
 >>> from kilt.play.agent import BASELINES
@@ -29,7 +29,7 @@ from kilt.play.match import PLAYED, Load, Match
 
 @dataclass(frozen=True, eq=False)
 class Crosstable:
-    """The results of matches between all pairs of players.
+    """The results of matches between all pairs of players, as a table of win rates.
 
     Attributes
     ----------
@@ -44,7 +44,7 @@ class Crosstable:
     matches: dict[tuple[int, int], Match]
 
     def rate(self, row: int, column: int) -> Estimate | None:
-        """Return the win rate of player `row` against player `column` in mbb/h; None if their match is missing."""
+        """Return the win rate of player `row` against player `column` in mbb/h, or None if they have not played."""
         match = self.matches.get((min(row, column), max(row, column)))
         if match is None:
             return None
@@ -52,7 +52,7 @@ class Crosstable:
         return won if row < column else Estimate(0.0 - won.mean, won.margin)
 
     def mean(self, player: int) -> Estimate | None:
-        """Return a player's mean win rate against all others in mbb/h; None if one of the matches is missing.
+        """Return a player's mean win rate against all others in mbb/h, or None if a match is missing.
 
         All matches use the same deals, so players are compared on equal cards. The statistics therefore treat a deal
         against all opponents as one observation.
@@ -79,7 +79,7 @@ def crosstable(
     tick: Callable[[int], None] = lambda hands: None,
     stop: Callable[[], bool] = lambda: False,
 ) -> Crosstable:
-    """Play a match between every pair of players, all on the same deals.
+    """Play a match between every pair of players. All matches use the same deals.
 
     Parameters
     ----------

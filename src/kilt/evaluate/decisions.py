@@ -1,4 +1,4 @@
-"""Compute the value of each action at a decision for every hand, if both players follow a known strategy.
+"""Compute the value of each action at a decision, for every hand, if both players follow a known strategy.
 
 Values are chips from the decision on: the part of the pot that the player wins, minus the chips that the player still
 puts in; a fold is worth 0. One walk of the betting handles all hands at once, on all boards that may follow if these
@@ -48,7 +48,7 @@ MOST_DECISIONS = 3_000  # maximum number of decisions that a walk visits
 
 
 class DecisionValues(NamedTuple):
-    """The probability and value of every action at a decision, for every private hand.
+    """The probability and the value of each action at a decision, for every private hand.
 
     Attributes
     ----------
@@ -90,7 +90,7 @@ class OptionValue(NamedTuple):
 
 
 class ReviewedDecision(NamedTuple):
-    """A decision that a player made, compared with a strategy: the probability and the value of each action."""
+    """A player's decision compared with a strategy: which action was taken, and what each action is worth."""
 
     position: Betting
     taken: str  # the action that was taken
@@ -98,7 +98,7 @@ class ReviewedDecision(NamedTuple):
 
 
 def hand_ranges(agent: PolicyAgent, game: Holdem, position: Betting, board: tuple[int, ...]) -> FloatArray:
-    """Return, for each private hand of both players, the probability of the player's actions so far.
+    """Return the range of each player: the probability of the player's actions so far, for each private hand.
 
     Both players follow the agent.
 
@@ -123,7 +123,7 @@ def boards_to_come(game: Holdem, position: Betting) -> int:
 
 
 def is_exact(game: Holdem, position: Betting) -> bool:
-    """Return whether `decision_values` are exact at a position, because few boards may follow it."""
+    """Return whether `decision_values` are exact at a position. They are sampled if too many boards may follow."""
     return boards_to_come(game, position) <= MOST_BOARDS
 
 
@@ -136,7 +136,7 @@ def decision_values(
     *,
     hands: Sequence[int] | None = None,
 ) -> DecisionValues:
-    """Return the value of each action at a decision for every hand, if both players play an agent's strategy.
+    """Return the value of each action at a decision for every hand, if both players follow an agent's strategy.
 
     Parameters
     ----------
@@ -184,7 +184,7 @@ def decision_values(
 def state_value(
     agent: PolicyAgent, game: Holdem, position: Betting, board: tuple[int, ...], seat: int, opponent: tuple[int, ...]
 ) -> FloatArray:
-    """Return the chips that a player wins with each hand after a position, if both play an agent's strategy.
+    """Return what a player can expect to win with each hand from a position on, if both follow an agent's strategy.
 
     The chips are those of the whole hand against the opponent's cards, averaged over all boards that may follow, or
     over `DRAWN` of them: see `kilt.evaluate.aivat`. They are 0 for hands that share a card with the opponent or the
@@ -201,14 +201,14 @@ def state_value(
 
 
 def player_decisions(game: Holdem, hand: Hand, seat: int) -> list[tuple[Betting, str]]:
-    """Return the decisions of one player in a hand, each with the action that the player took."""
+    """Return the decisions that one player made in a hand, each with the action taken."""
     return [(position, taken) for position, taken in game.positions.moves_to(hand.position) if position.actor == seat]
 
 
 def review_decision(
     agent: PolicyAgent, game: Holdem, hand: Hand, position: Betting, taken: str, *, worth: bool = True
 ) -> ReviewedDecision:
-    """Compare the action that a player took at a decision with the strategy of an agent.
+    """Review one decision of a player: compare the action taken with the strategy of an agent.
 
     Values are nan if `worth` is false, or if too many decisions may follow.
     """
@@ -304,7 +304,7 @@ class _Walk:
         return np.array([~np.isin(self.holes, board).any(axis=1) for board in self.boards])
 
     def position_value(self, position: Betting, reach: FloatArray) -> FloatArray:
-        """Return the chips that each hand of a player wins after a position, summed over the opponent's hands.
+        """Return the value of a position for each hand of a player, in chips, summed over the opponent's hands.
 
         The player is `me`, and `reach` has the weights of the opponent's hands. The shape is (boards, hands).
         """
@@ -338,7 +338,7 @@ class _Walk:
         return np.where(self.possible_hands & (left > 1e-12 * reach.sum(axis=1, keepdims=True)), left, 0.0)
 
     def showdown_value(self, reach: FloatArray) -> FloatArray:
-        """Return each hand's showdown value: the weight of hands that it beats minus that of hands that beat it.
+        """Return each hand's showdown value: the weight of the hands that it beats minus that of those that beat it.
 
         `reach` and the result have the shape (boards, hands).
         """

@@ -1,4 +1,4 @@
-"""Estimate what a person deserved to win in a match against an agent with a known strategy [Johanson16 §8]."""
+"""Estimate what a person deserved to win against an agent, with most of the luck removed [Johanson16 §8]."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ MOST_NODES = 100_000  # maximum size of a betting tree for which state values ar
 
 
 def state_values_for(agent: Tabulated, game: Holdem, *, learn: bool = True) -> StateValues | None:
-    """Return the state values that AIVAT needs to evaluate hands against an agent, or None if there are none.
+    """Return the state values with which AIVAT can evaluate hands against an agent, or None if there are none.
 
     Parameters
     ----------
@@ -52,13 +52,13 @@ def state_values_for(agent: Tabulated, game: Holdem, *, learn: bool = True) -> S
 
 
 def can_learn(agent: PolicyAgent) -> bool:
-    """Return whether state values can be learnt from an agent: it must play a blueprint with a small betting tree."""
+    """Return whether state values can be learnt from an agent. It must play a blueprint with a small betting tree."""
     return isinstance(agent, BlueprintAgent) and len(agent.blueprint.nodes.actor) <= MOST_NODES
 
 
 @dataclass
 class DeservedScore:
-    """Estimates what a person deserved to win against an agent, and evaluates each hand only once.
+    """Estimates what a person deserved to win against an agent, with most of the luck removed.
 
     Parameters
     ----------
@@ -93,7 +93,9 @@ class DeservedScore:
 
 
 def deserved_winnings(game: Holdem, hands: Sequence[Hand], agent: Tabulated, deals: Sequence[int] = ()) -> LogEstimates:
-    """Estimate what a person deserved to win against an agent, and return it with the person's actual winnings.
+    """Estimate what a person deserved to win against an agent.
+
+    The person's actual winnings are returned as well.
 
     Parameters
     ----------

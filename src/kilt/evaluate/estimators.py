@@ -1,4 +1,4 @@
-"""Estimate the value of a strategy from logs of hands that it or another strategy played [Johanson16 §7].
+"""Estimate how much a strategy wins, from logs of hands that it or another strategy played [Johanson16 §7].
 
 Player i has played the hands with a strategy σ̂, and a strategy σ is to be evaluated. Both strategies are known; the
 opponent's is not needed. An observed hand z stands for all terminal histories z' that might as well have been observed,
@@ -52,7 +52,7 @@ ALL_CARDS, BASIC, MONEY, DIVAT, AIVAT = "all-cards", "basic", "money", "divat", 
 
 
 class Estimator(NamedTuple):
-    """A method to estimate the value of a strategy from hands that it or another strategy played.
+    """A method for estimating how much a strategy wins from logged hands, such as importance sampling with AIVAT.
 
     Its fields say which terminal histories a hand stands for, and how these are valued.
     """
@@ -63,7 +63,7 @@ class Estimator(NamedTuple):
 
     @property
     def name(self) -> str:
-        """The name of the estimator: its choices joined by ``+``, or ``basic`` if it has none."""
+        """The name of the estimator: its options joined by ``+``, or ``basic`` if it has none."""
         parts = [ALL_CARDS] * self.all_cards + [self.endings] * bool(self.endings)
         return "+".join(parts + [self.value] * (self.value != MONEY)) or BASIC
 
@@ -86,7 +86,7 @@ ESTIMATORS: dict[str, Estimator] = {
 
 
 def estimator_named(name: str) -> Estimator:
-    """Return an estimator by its name, such as ``all-cards+aivat``, whose parts may be in any order.
+    """Return an estimator by its name, such as ``all-cards+aivat``. The parts of the name may be in any order.
 
     Raises PlayError if the name is unknown.
     """
@@ -102,7 +102,7 @@ def estimator_named(name: str) -> Estimator:
 
 
 class Outcome(NamedTuple):
-    """A way in which an observed hand may have ended, with the probability that each private hand leads to it.
+    """A way in which a logged hand could have ended, with the probability that each private hand leads there.
 
     Estimators evaluate observed hands at such ends.
 
@@ -117,7 +117,7 @@ class Outcome(NamedTuple):
 
 
 class LineStep(NamedTuple):
-    """An action in observed hands, with the probability that each private hand of the evaluated player reaches it."""
+    """An action in logged hands, with the probability that each private hand of the evaluated player reaches it."""
 
     position: Betting  # before it
     action: str
@@ -127,7 +127,7 @@ class LineStep(NamedTuple):
 
 
 class Line(NamedTuple):
-    """The actions that observed hands have in common, and the ends at which estimators may evaluate these hands."""
+    """The actions that a group of logged hands has in common, with the points at which hands are evaluated."""
 
     steps: list[LineStep]
     outcomes: list[Outcome]  # everything an estimator may need; the observed end comes first
@@ -138,7 +138,7 @@ class Line(NamedTuple):
 def follow_line(
     seen: LoggedHands, played: PolicyAgent, evaluated: PolicyAgent, endings: Collection[str] = ENDINGS["game-endings"]
 ) -> Line:
-    """Compute the probabilities with which two strategies reach each action of observed hands.
+    """Compute how likely two strategies are to reach each action of logged hands, with every private hand.
 
     One strategy played the hands, the other is to be evaluated.
 
@@ -214,7 +214,7 @@ def hand_values(
     states: StateValues | None = None,
     opponent: PolicyAgent | None = None,
 ) -> FloatArray:
-    """Return the value in chips and the weight of each observed hand, by several estimators.
+    """Evaluate logged hands by several estimators: return the value of each hand in chips, and its weight.
 
     Parameters
     ----------
@@ -269,7 +269,7 @@ def hand_values(
 def aivat_correction(
     seen: LoggedHands, line: Line, states: StateValues, opponent: PolicyAgent | None = None, *, all_cards: bool = True
 ) -> FloatArray:
-    """Return AIVAT's correction of each hand's raw winnings, in chips; the mean correction is 0 [Burch18].
+    """Return the correction that AIVAT adds to the raw winnings of each hand, in chips. Its mean is 0 [Burch18].
 
     The mean is 0 for any values `states`. For each step with known probabilities (of chance, of the evaluated player,
     and of the opponent if known), the correction adds the mean value of all possible next states, and subtracts the

@@ -1,4 +1,4 @@
-"""Evaluate strategies: compute their value and exploitability, or win rates against simple opponents.
+"""Evaluate strategies by exploitability or, in games that are too large for it, by win rates against simple opponents.
 
 An `Evaluator` evaluates strategies for one representation of a game; `evaluator_for` finds the evaluator for a problem.
 Exploitability is the mean over both seats of the winnings of a best response, in chips per game: never negative, and 0
@@ -45,7 +45,7 @@ P = TypeVar("P", bound=Problem)
 
 
 class Figures(NamedTuple):
-    """Results of measuring a solver's average and current strategies, such as their exploitability."""
+    """Measurements of a solver's average and current strategies, such as their exploitability."""
 
     exploitability: float  # of the average strategy, in chips per game; nan if unknown
     current_exploitability: float  # of the strategy of the last iteration
@@ -58,60 +58,63 @@ class Figures(NamedTuple):
 
 @dataclass(frozen=True)
 class Evaluator(ABC, Generic[P]):
-    """Evaluates strategies of one game, which may be stored as a flat tree, a public tree or an abstract game."""
+    """Evaluates strategies of one game. There is a subclass for each way in which kilt stores games."""
 
     problem: P
     patience: float = PATIENCE  # maximum seconds of a walk for exploitability to be measured
 
     @property
     def exact(self) -> bool:
-        """Whether best responses can be computed; in large abstract games they cannot."""
+        """Whether best responses can be computed. They cannot in large abstract games."""
         return True
 
     @property
     @abstractmethod
     def precision(self) -> float:
-        """Maximum rounding error of exploitability, in chips per game."""
+        """The maximum rounding error of exploitability, in chips per game."""
 
     @abstractmethod
     def expected_value(self, strategy: Array) -> float:
-        """Return the expected winnings of player 0 in chips per game if both players follow a strategy."""
+        """Return what player 0 expects to win if both players follow a strategy, in chips per game."""
 
     @abstractmethod
     def response_values(self, strategy: Array) -> tuple[float, float]:
-        """Return what a best response to a strategy wins in each seat, in chips per game."""
+        """Return how much a best response wins against a strategy in each seat, in chips per game."""
 
     @abstractmethod
     def best_responses(self, strategy: Array) -> Array:
-        """Return a table with the best response to a strategy in each seat."""
+        """Return the best response to a strategy for each seat, as one strategy table."""
 
     def tree_passes(self, strategy: Array) -> Walks:
-        """Return an object that evaluates a strategy by passes over the game tree, which several workers can share.
+        """Return an object that evaluates a strategy in passes over the game tree, which several workers can share.
 
         Raises RunError if the game has no parts.
         """
         raise RunError(f"{self.problem.name} is one small tree without parts for workers to walk: remove the engine")
 
     def opponent_win_rates(self, strategy: Array) -> dict[str, float]:
-        """Return win rates against simple opponents in mbb per hand, if exploitability cannot be measured.
+        """Return how much a strategy wins against simple opponents, in mbb per hand, if exploitability is unknown.
 
         Otherwise the result is empty.
         """
         return {}
 
     def abstract_exploitability(self, strategy: Array) -> float:
-        """Return the most that opponents who see the same buckets can win, in chips per game; nan if unknown."""
+        """Return how much an opponent who sees the same buckets can win, in chips per game.
+
+        Returns nan if this cannot be computed.
+        """
         return nan
 
     def exploitability(self, strategy: Array) -> float:
-        """Return the winnings of best responses to a strategy, averaged over both seats, in chips per game.
+        """Return what best responses to a strategy win on average over both seats, in chips per game.
 
         The result is at least 0.
         """
         return exploitability_of_responses(self.response_values(strategy))
 
     def evaluate(self, strategy: Array) -> tuple[float, float]:
-        """Return the value of a strategy to player 0 and its exploitability, both in chips per game."""
+        """Return the value of a strategy for player 0 and its exploitability, both in chips per game."""
         return self.expected_value(strategy), self.exploitability(strategy)
 
     def measure(self, solver: Solver) -> Figures:
@@ -124,7 +127,7 @@ class Evaluator(ABC, Generic[P]):
         )
 
     def require_measurable(self, target: float | None) -> None:
-        """Raise RunError if exploitability cannot be measured as precisely as a target requires."""
+        """Raise RunError if exploitability cannot be measured as precisely as the target of a run requires."""
         if target is not None and not self.exact:
             raise RunError(f"{self.problem.name} is too large to measure exploitability: give iterations or minutes")
         if target is not None and target < self.precision:
@@ -135,26 +138,26 @@ class Evaluator(ABC, Generic[P]):
 
 
 class FlatEvaluator(Evaluator[FlatProblem]):
-    """Evaluates the strategies of games whose tree is stored as flat arrays."""
+    """Evaluates strategies of small games, whose tree is stored as flat arrays."""
 
     @property
     def precision(self) -> float:
-        """Maximum error of exploitability, in chips per game.
+        """The maximum error of exploitability, in chips per game.
 
         Best responses treat actions of nearly equal value as equal.
         """
         return TIE * len(self.problem.tree.infosets)
 
     def expected_value(self, strategy: Array) -> float:
-        """Return the expected winnings of player 0 in chips per game if both players follow a strategy."""
+        """Return what player 0 expects to win if both players follow a strategy, in chips per game."""
         return best_response.expected_value(self.problem.tree, strategy)
 
     def response_values(self, strategy: Array) -> tuple[float, float]:
-        """Return what a best response to a strategy wins in each seat, in chips per game."""
+        """Return how much a best response wins against a strategy in each seat, in chips per game."""
         return best_response.response_values(self.problem.tree, strategy)
 
     def best_responses(self, strategy: Array) -> Array:
-        """Return an array with the best response to a strategy in each seat."""
+        """Return the best response to a strategy for each seat, as one strategy array."""
         tree = self.problem.tree
         first, second = (best_response.best_response(tree, strategy, player).strategy for player in (0, 1))
         nodes = tree.nodes
@@ -162,37 +165,37 @@ class FlatEvaluator(Evaluator[FlatProblem]):
 
 
 class VectorEvaluator(Evaluator[VectorProblem]):
-    """Evaluates strategies of games by passes over the public tree, with all private hands at once."""
+    """Evaluates strategies by passes over the public tree, which handle all private hands at once."""
 
     @property
     def precision(self) -> float:
-        """Maximum rounding error of exploitability, in chips per game.
+        """The maximum rounding error of exploitability, in chips per game.
 
         It is larger on a GPU, whose sums have 7 digits.
         """
         return VECTOR_PRECISION if self.problem.device == CPU else DEVICE_PRECISION
 
     def expected_value(self, strategy: Array) -> float:
-        """Return the expected winnings of player 0 in chips per game if both players follow a strategy."""
+        """Return what player 0 expects to win if both players follow a strategy, in chips per game."""
         return self.problem.walker.expected_value(strategy)
 
     def response_values(self, strategy: Array) -> tuple[float, float]:
-        """Return what a best response to a strategy wins in each seat, in chips per game."""
+        """Return how much a best response wins against a strategy in each seat, in chips per game."""
         return self.problem.walker.response_values(strategy)
 
     def exploitability(self, strategy: Array) -> float:
-        """Return what best responses gain over the strategy itself, averaged over both seats, in chips per game.
+        """Return how much best responses gain over a strategy, averaged over both seats, in chips per game.
 
         The result is at least 0.
         """
         return self.problem.walker.exploitability(strategy)
 
     def best_responses(self, strategy: Array) -> Array:
-        """Return a table with the best response to a strategy in each seat, shape (rows, hands)."""
+        """Return the best response to a strategy for each seat, as one strategy table with the shape (rows, hands)."""
         return self.problem.game.responses(strategy)
 
     def tree_passes(self, strategy: Array) -> Walks:
-        """Return an object that evaluates a strategy by passes over the game tree, which several workers can share.
+        """Return an object that evaluates a strategy in passes over the game tree, which several workers can share.
 
         Raises RunError if the game has one round.
         """
@@ -202,30 +205,30 @@ class VectorEvaluator(Evaluator[VectorProblem]):
 
 
 class DiskEvaluator(Evaluator[DiskProblem]):
-    """Evaluates strategies whose subgames are stored on disk; a single pass over the files computes all results."""
+    """Evaluates strategies that are stored on disk in subgames, in a single pass over the files."""
 
     @property
     def precision(self) -> float:
-        """Maximum rounding error of exploitability, in chips per game."""
+        """The maximum rounding error of exploitability, in chips per game."""
         return VECTOR_PRECISION
 
     def expected_value(self, strategy: Any) -> float:
-        """Return the expected winnings of player 0 in chips per game if both players follow a strategy."""
+        """Return what player 0 expects to win if both players follow a strategy, in chips per game."""
         return self._of(strategy).expected_values()[0]
 
     def response_values(self, strategy: Any) -> tuple[float, float]:
-        """Return what a best response to a strategy wins in each seat, in chips per game."""
+        """Return how much a best response wins against a strategy in each seat, in chips per game."""
         return self._of(strategy).response_values()
 
     def exploitability(self, strategy: Any) -> float:
-        """Return what best responses gain over the strategy itself, averaged over both seats, in chips per game.
+        """Return how much best responses gain over a strategy, averaged over both seats, in chips per game.
 
         The result is at least 0.
         """
         return self._of(strategy).exploitability()
 
     def best_responses(self, strategy: Any) -> Array:
-        """Raise RunError, because a best response is as large as the game and is not stored."""
+        """Raise RunError: a best response would be as large as the game, so it is not stored."""
         raise RunError(f"a best response in {self.problem.name} is as large as the game, and is not stored")
 
     def _of(self, strategy: Any) -> DiskStrategy:
@@ -234,7 +237,7 @@ class DiskEvaluator(Evaluator[DiskProblem]):
 
 
 class AbstractEvaluator(Evaluator[AbstractProblem]):
-    """Evaluates strategies of an abstract game: their exploitability or, in large games, their win rates.
+    """Evaluates strategies of an abstract game by exploitability or, if the game is large, by win rates.
 
     If memory and time allow it, best responses are those of the whole game: the opponent sees all cards, and has the
     bets of the menu. Otherwise win rates against simple opponents are measured, on the same deals each time.
@@ -242,7 +245,7 @@ class AbstractEvaluator(Evaluator[AbstractProblem]):
 
     @property
     def precision(self) -> float:
-        """Maximum rounding error of exploitability, in chips per game."""
+        """The maximum rounding error of exploitability, in chips per game."""
         return VECTOR_PRECISION
 
     @cached_property
@@ -251,7 +254,7 @@ class AbstractEvaluator(Evaluator[AbstractProblem]):
         return self.problem.walk.in_memory.fits and self.problem.walk.seconds <= self.patience
 
     def expected_value(self, strategy: Array) -> float:
-        """Return the expected winnings of player 0 in chips per game if both players follow a strategy.
+        """Return what player 0 expects to win if both players follow a strategy, in chips per game.
 
         Returns nan if best responses cannot be computed (`exact`).
         """
@@ -261,7 +264,7 @@ class AbstractEvaluator(Evaluator[AbstractProblem]):
         return bucketed.expected_value(bucketed.table_of(self.problem.abstract, strategy))
 
     def response_values(self, strategy: Array) -> tuple[float, float]:
-        """Return what a best response that sees all cards wins in each seat, in chips per game.
+        """Return how much a best response that sees all cards wins in each seat, in chips per game.
 
         Returns nan if best responses cannot be computed (`exact`).
         """
@@ -271,11 +274,11 @@ class AbstractEvaluator(Evaluator[AbstractProblem]):
         return bucketed.response_values(bucketed.table_of(self.problem.abstract, strategy))
 
     def best_responses(self, strategy: Array) -> Array:
-        """Raise RunError, because best responses see all cards and are not strategies of the abstract game."""
+        """Raise RunError: best responses see all cards, so they are not strategies of the abstract game."""
         raise RunError("best responses to an abstract strategy see all cards: they are not abstract strategies")
 
     def tree_passes(self, strategy: Array) -> Walks:
-        """Return an object that evaluates a strategy by passes over the game tree, which several workers can share.
+        """Return an object that evaluates a strategy in passes over the game tree, which several workers can share.
 
         Raises RunError if the game has one round, or is too large to be walked.
         """
@@ -286,7 +289,9 @@ class AbstractEvaluator(Evaluator[AbstractProblem]):
         return Walks(bucketed.game, lambda player, task: bucketed.walk(player, task, table))
 
     def abstract_exploitability(self, strategy: Array) -> float:
-        """Return the most that opponents who see the same buckets can win, in chips per game; nan if unknown.
+        """Return how much an opponent who sees the same buckets can win, in chips per game.
+
+        Returns nan if this cannot be computed.
 
         It is computed from joint tables if they exist, otherwise by walks of the whole game if these are fast, and is
         at least 0. With imperfect recall it is a lower bound: see `kilt.solve.joint`.
@@ -301,7 +306,7 @@ class AbstractEvaluator(Evaluator[AbstractProblem]):
         return nan
 
     def measure(self, solver: Solver) -> Figures:
-        """Return the exploitability of a solver's strategies or, in large games, the average strategy's win rates.
+        """Return the exploitability of a solver's strategies or, in large games, the win rates of its average strategy.
 
         If only win rates can be measured, and the strategy is split into parts, the workers that hold the parts measure
         them. The strategy is never assembled.
@@ -319,7 +324,7 @@ class AbstractEvaluator(Evaluator[AbstractProblem]):
         return FixedOpponents(self.problem.abstract, self.problem.threads)
 
     def opponent_win_rates(self, strategy: Array) -> dict[str, float]:
-        """Return the strategy's win rates against simple opponents in mbb per hand, as means over both seats.
+        """Return the strategy's win rate against each simple opponent, in mbb per hand, averaged over both seats.
 
         Returns nothing if best responses can be computed (`exact`).
         """
@@ -327,7 +332,7 @@ class AbstractEvaluator(Evaluator[AbstractProblem]):
 
 
 def evaluator_for(problem: Problem, patience: float = PATIENCE) -> Evaluator[Any]:
-    """Return an object that evaluates strategies of a game in a given representation, such as an abstract game.
+    """Return an evaluator for strategies of a game. Its class depends on how the game is stored.
 
     Parameters
     ----------

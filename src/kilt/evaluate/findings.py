@@ -1,4 +1,4 @@
-"""Results of sanity checks: a finding for each check, and a report with all findings of one strategy."""
+"""Results of sanity checks: one finding for each check, and a report that collects the findings of a strategy."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from kilt.strategy.naming import AVERAGE
 
 @dataclass(frozen=True)
 class Finding:
-    """The result of one sanity check of a strategy.
+    """The result of one sanity check of a strategy, with the limit that it must keep to if there is one.
 
     Attributes
     ----------
@@ -57,7 +57,7 @@ class Finding:
 
 @dataclass(frozen=True)
 class Report:
-    """The result of the sanity checks of one strategy."""
+    """A report on a strategy: the results of all its sanity checks."""
 
     game: str  # name of the game
     deals: int  # number of deals of self-play
@@ -68,7 +68,7 @@ class Report:
 
     @property
     def off(self) -> tuple[Finding, ...]:
-        """The failed checks: findings with results beyond their limits."""
+        """The failed checks: findings whose results are beyond their limits."""
         return tuple(finding for finding in self.findings if finding.off)
 
     @property
@@ -77,7 +77,7 @@ class Report:
         return not self.off
 
     def rows(self) -> list[list[str]]:
-        """Return a row of text for each finding: the check, its result, its limit and the verdict.
+        """Return a row of text for each check: its name, the result, the limit and the verdict.
 
         The verdict is ``pass`` or ``FAIL``, or empty if there is no limit.
         """

@@ -1,4 +1,4 @@
-"""Compute best responses one flop at a time, for games whose boards do not fit into memory [Johanson16 §2.4].
+"""Compute best responses flop by flop, for games too large to be kept in memory as a whole [Johanson16 §2.4].
 
 A *flop* is a canonical board of the second round, whatever its number of cards. The values of the boards that follow a
 flop are a small array; the arrays of all flops are added in a fixed order, so that results do not depend on threads,
@@ -43,20 +43,20 @@ Layouts = Callable[[VectorTree], tuple[TableLayout, TableLayout]]
 
 
 class ProgressMonitor(Protocol):
-    """An object that receives messages and progress of a long computation, and can ask it to stop."""
+    """The interface for objects that show the progress of a long computation, and can ask it to stop."""
 
     def say(self, text: str, takes: float | None = None) -> None:
-        """Show a message, and roughly how many seconds the next step takes."""
+        """Show a message about the next step, with its estimated duration in seconds."""
 
     def show(self, what: str, done: float, left: float | None) -> None:
-        """Show what share of a step is done, and how many seconds are left if this is known."""
+        """Show which share of a step is done, and the remaining seconds if they are known."""
 
     def stopped(self) -> bool:
         """Return whether the user has asked to stop."""
 
 
 class FlopWalks:
-    """Computes best responses to one strategy, one flop at a time, by passes over the public tree after the flop.
+    """Computes best responses to a strategy one flop at a time: a pass over the public tree for each flop.
 
     Parameters
     ----------
@@ -85,7 +85,9 @@ class FlopWalks:
         return self.game.flop_values(self._walk(seat, RESPOND, layouts), tree)
 
     def load_flop_data(self, flop: int) -> Any:
-        """Return the data that best responses need for a flop, from a cache if possible.
+        """Return what best responses need to know about a flop: its boards and their places in the strategy table.
+
+        The data are cached.
 
         A few flops are cached, so that the second seat finds the data of the first.
         """
@@ -103,7 +105,7 @@ class FlopWalks:
         return (known or mine).result()
 
     def compute_flop_data(self, flop: int) -> Any:
-        """Compute the boards that can follow a flop, and where the strategy table stores each of them."""
+        """Compute which boards can follow a flop, and where the strategy table stores each of them."""
         tree = flop_tree(self.game.tree, flop)
         return tree, self.layouts(tree)
 
@@ -116,11 +118,11 @@ class FlopWalks:
         return Walk(seat, (task,), self.table, self.table, layouts[seat], layouts[1 - seat])
 
     def total_value(self, seat: int, values: FloatArray) -> float:
-        """Return what a best response wins in chips per game, given the sum of its values on all flops."""
+        """Return what a best response wins in chips per game, given the sum of its values over all flops."""
         return self.game.conclude(self._walk(seat, RESPOND, self._trunk), values.copy())
 
     def first_round_response(self, seat: int, values: FloatArray) -> Table:
-        """Return the first-round strategy of a best response, given its values on all flops.
+        """Return how a best response plays the first round, given its values on all flops.
 
         The shape is (rows of the first round, hands).
         """
@@ -129,7 +131,7 @@ class FlopWalks:
         return table
 
     def value_of_first_round(self, seat: int, response: Table, values: FloatArray) -> float:
-        """Return the winnings of a player who follows a given strategy in the first round, in chips per game.
+        """Return what a player wins who plays a given strategy in the first round, in chips per game.
 
         The strategy is `response`. After the first round, the player wins `values`.
         """
@@ -161,12 +163,12 @@ class DeviceFlopWalks(FlopWalks):
         return self.device.values(self.load_flop_data(flop), seat)
 
     def compute_flop_data(self, flop: int) -> Any:
-        """Return, in GPU memory, the boards that can follow a flop and where the strategy table stores them."""
+        """Compute which boards can follow a flop, and where the strategy table stores them, in GPU memory."""
         return self.device.prepare(*super().compute_flop_data(flop))
 
 
 class CardlessFlopWalks(FlopWalks):
-    """Computes best responses to an agent that ignores its cards (see `tree.cardless`), one flop at a time."""
+    """Computes best responses to an agent that ignores its own cards, one flop at a time."""
 
     def __init__(self, game: VectorGame, table: Table) -> None:
         super().__init__(game, table)
@@ -184,7 +186,7 @@ WALKS: dict[str, type[FlopWalks]] = {CPU: FlopWalks, GPU: DeviceFlopWalks}
 
 
 def agent_walks(game: VectorGame, table: Table, device: str = CPU) -> FlopWalks:
-    """Return an object that computes best responses to an agent that ignores the board.
+    """Return an object that computes best responses, flop by flop, to an agent that ignores the board.
 
     Best responses are computed on the CPU or a GPU.
 
@@ -197,7 +199,7 @@ def agent_walks(game: VectorGame, table: Table, device: str = CPU) -> FlopWalks:
 
 
 def flop_walks(problem: AbstractProblem, strategy: Array, device: str = CPU) -> FlopWalks:
-    """Return an object that computes best responses to a strategy of an abstract game.
+    """Return an object that computes best responses, flop by flop, to a strategy of an abstract game.
 
     The responder sees all cards.
 
@@ -220,7 +222,7 @@ def flop_walks(problem: AbstractProblem, strategy: Array, device: str = CPU) -> 
 
 
 class FlopEstimate(NamedTuple):
-    """An exploitability in chips per game that is estimated from a sample of flops.
+    """An exploitability, in chips per game, that was estimated from a sample of flops.
 
     The first round of the response is chosen on the sample too. Evaluated on the flops that chose it, its winnings are
     too high on average, and on other flops too low; the interval reaches from one to the other.
@@ -244,7 +246,9 @@ class FlopEstimate(NamedTuple):
 
 @dataclass
 class FlopResponses:
-    """A computation of best responses to a strategy in both seats, flop by flop, with checkpoints.
+    """A computation of best responses to a strategy in both seats, flop by flop.
+
+    It writes checkpoints and can be resumed.
 
     A *part* of the computation is one flop for one seat.
     """
@@ -272,7 +276,7 @@ class FlopResponses:
     def start_or_resume(
         cls, walks: FlopWalks, name: str, game: str, path: Path, draws: IntArray | None = None
     ) -> FlopResponses:
-        """Load a computation of best responses from a folder, or start a new one.
+        """Resume a computation of best responses from its folder, or start a new one.
 
         Parameters
         ----------
@@ -333,11 +337,11 @@ class FlopResponses:
 
     @property
     def share_done(self) -> float:
-        """Share of the work that has been done, from 0 to 1."""
+        """The share of the work that is done, from 0 to 1."""
         return float(self.before[self.done] / self.before[-1])
 
     def compute_flop(self, number: int) -> FloatArray:
-        """Compute a best response's values on one flop in one seat.
+        """Compute the values of a best response on one flop in one seat.
 
         These are the values that part `number` adds to the sum of its seat. Both parts of a flop go to the same worker.
         """
@@ -350,11 +354,11 @@ class FlopResponses:
 
     @property
     def threads(self) -> int:
-        """How many parts of the computation run at the same time; a part is one flop in one seat."""
+        """How many flops are computed at the same time, if the two seats of a flop count separately."""
         return self.walks.threads if self.crew is None else 2 * self.crew.size
 
     def time_left(self) -> float:
-        """Estimate how many seconds the rest of the computation takes.
+        """Estimate how many seconds the remaining work takes.
 
         The estimate uses the speed so far or, at the start, that of a few flops.
         """
@@ -375,7 +379,7 @@ class FlopResponses:
         return float(idle * seconds / work * (self.before[-1] - self.before[self.done]))
 
     def compute(self, watcher: ProgressMonitor, what: str = "") -> None:
-        """Compute the remaining flops and write checkpoints, until the work is done or the user asks to stop.
+        """Compute the remaining flops, and write checkpoints. Stops when the user asks for it.
 
         `what` is the name of the work in progress reports.
         """
@@ -452,7 +456,7 @@ def _mean(values: FloatArray, times: IntArray) -> tuple[float, float]:
 
 
 def count_rivers(game: VectorGame) -> IntArray:
-    """Return the number of complete boards that follow each flop.
+    """Return how many complete boards can follow each flop.
 
     The time of a walk is proportional to it.
     """
@@ -464,12 +468,12 @@ def count_rivers(game: VectorGame) -> IntArray:
 
 
 def flop_weights(game: VectorGame) -> IntArray:
-    """Return how many flops each canonical flop stands for; they differ from it only by suits."""
+    """For each canonical flop, return how many flops differ from it only by the names of suits."""
     return game.tree.weight[slice(*game.tree.board_start[1:3])].astype(np.int64)
 
 
 def draw_flops(game: VectorGame, number: int, seed: int = 0) -> IntArray:
-    """Draw random flops with the probabilities of the deal, with replacement.
+    """Draw random flops as a dealer would, with replacement.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Compute the expected winnings of one abstract strategy against another on sampled deals, in both seats.
+"""Compute how much one abstract strategy is expected to win against another, on sampled deals.
 
 Both strategies use the same betting tree; each sees the cards through its own abstraction. Cards are sampled, actions
 are not: the walk over the betting tree takes the expectation over the actions of both players. So the only variance
@@ -46,14 +46,14 @@ AGAINST_FIXED = 6 * DEALS  # number of deals in matches against `OPPONENTS`
 
 
 class AbstractStrategy(NamedTuple):
-    """A strategy for an abstract game, as a weight for each action of each information set."""
+    """A strategy for an abstract game: a weight for each action at each information set."""
 
     abstract: SlotLayout
     shares: Array  # [slot] weights; the actions of an information set are normalised. If all are 0, the player calls
 
 
 def fixed_strategy(game: SlotLayout, agent: str) -> AbstractStrategy:
-    """Return the strategy of an agent that ignores its cards, such as always-call, in the betting tree of a game.
+    """Return an agent's strategy as a table for a betting tree. The agent must ignore its cards, like always-call.
 
     The agent is one of `strategy.fixed`. Its strategy has one bucket in every round.
     """
@@ -72,7 +72,7 @@ def fixed_strategy(game: SlotLayout, agent: str) -> AbstractStrategy:
 
 
 def blueprint_strategy(agent: BlueprintAgent) -> AbstractStrategy | None:
-    """Return the strategy that a blueprint's agent plays: its blueprint after post-processing.
+    """Return the strategy that the agent of a blueprint plays: the blueprint after post-processing.
 
     Returns None if the post-processing rule has user-defined classes.
     """
@@ -118,7 +118,7 @@ def _post_processed(
 
 
 def strategies_in_one_tree(agents: tuple[Agent, Agent]) -> tuple[AbstractStrategy, AbstractStrategy] | None:
-    """Return the strategies of two agents if both use the same betting tree, otherwise None.
+    """Return two agents' strategies as tables for the same betting tree, or None if their trees differ.
 
     With the same tree, no bet is ever translated. This applies to two blueprints with the same bets, and to a blueprint
     and an agent of `strategy.fixed`, in limit games or if that agent never raises. The result is also None if a
@@ -150,7 +150,7 @@ def strategies_in_one_tree(agents: tuple[Agent, Agent]) -> tuple[AbstractStrateg
 
 
 class HeadToHead:
-    """Evaluates two strategies with the same betting tree against each other on given deals.
+    """Evaluates two strategies against each other on given deals. Both must use the same betting tree.
 
     It is not thread-safe.
 
@@ -170,7 +170,7 @@ class HeadToHead:
         self.cards = self._yours.cards = self._mine.cards
 
     def expected_chips(self, won: FloatArray) -> None:
-        """Compute the chips that strategy `one` is expected to win on each deal, in each seat.
+        """Compute how many chips strategy `one` is expected to win on each deal, in each seat.
 
         They are written to `won` [deal, seat], for the first deals of `cards`. The expectation is over the actions of
         both players.
@@ -186,7 +186,7 @@ class HeadToHead:
 def expected_winnings(
     one: AbstractStrategy, other: AbstractStrategy, deals: int, seed: int = SEED, threads: int = 1
 ) -> FloatArray:
-    """Return the expected winnings of strategy `one` against strategy `other` on sampled deals, in chips.
+    """Return how much strategy `one` is expected to win against strategy `other` on sampled deals, in chips.
 
     Parameters
     ----------
@@ -235,7 +235,7 @@ def expected_match(
     tick: Callable[[int], None] = lambda hands: None,
     stop: Callable[[], bool] = lambda: False,
 ) -> Match:
-    """Play a match in which the result of each deal is averaged over all actions of both players.
+    """Play a match on sampled deals. The result of each deal is its expected value over all actions of both players.
 
     Parameters
     ----------
@@ -297,7 +297,7 @@ class FixedOpponents:
         return {agent: self.win_rate(strategy, agent).mean for agent in OPPONENTS}
 
     def win_rates_from_parts(self, solver: StrategyInParts) -> dict[str, float]:
-        """Return the win rates of a solver's average strategy against simple opponents, in mbb/h.
+        """In a distributed run, return the average strategy's win rates against simple opponents, in mbb/h.
 
         The opponents are `OPPONENTS`. The strategy is split into parts, and the workers that store the parts measure
         them.
@@ -324,7 +324,7 @@ class FixedOpponents:
 
 
 def winnings_in_part(deals: int, part: StrategyPart) -> tuple[IntArray, FloatArray]:
-    """Return what one part of a strategy wins against simple opponents, on the deals that belong to the part.
+    """In a distributed run, return what one part of a strategy wins against simple opponents, on the part's own deals.
 
     The boards of these deals belong to the part. Returns the numbers of the deals, and expected chips [opponent, deal,
     seat] against each of `OPPONENTS`, equal to those of `expected_winnings` for the whole strategy.

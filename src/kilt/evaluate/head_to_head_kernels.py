@@ -1,4 +1,4 @@
-"""Compiled passes over the betting tree that compute the expected winnings of one strategy against another."""
+"""Compiled passes over the betting tree that compute how much one strategy is expected to win against another."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from kilt.solve.external_kernels import Records, Rules, Singles, Words
 
 
 class Seat(NamedTuple):
-    """One player's strategy, and the buckets of the player's hands on some deals."""
+    """One player's strategy, and the buckets of the player's hands in some deals."""
 
     nodes: Records  # [node] as in `Rules`, with one word per slot
     bucket: Words  # [deal, round, player]
@@ -22,7 +22,7 @@ class Seat(NamedTuple):
 
 @kernel
 def append_children(seat: Seat, deal: int, actor: int, place: np.uint64, queue: Records, free: np.uint64) -> np.uint64:
-    """Append the children of a node to a queue if the player's strategy may choose them.
+    """Append those children of a node to a queue that the player's strategy may choose.
 
     Returns the first free index of the queue after these children.
     """
@@ -50,7 +50,7 @@ def expected_chips(
     queue: Records,
     won: FloatArray,
 ) -> None:
-    """Compute the expected winnings of one strategy against another on each deal, in chips, in both seats.
+    """Compute how much one strategy is expected to win against another on each deal, in chips, in both seats.
 
     They are written to `won` [deal, seat]. If a strategy has only zeros at a decision, it takes the action `call`
     [node]. `queue` is scratch memory with an entry for each node.

@@ -1,4 +1,4 @@
-"""Estimate a lower bound of an agent's exploitability by local best response, in games of any size [Lisy17].
+"""Estimate a lower bound of an agent's exploitability by local best response (LBR), in games of any size [Lisy17].
 
 LBR knows the agent's strategy. It tracks the agent's range: the probability of each private hand, given the agent's
 actions (by Bayes' rule) and the cards that LBR sees. At each of its decisions it takes the action with the highest
@@ -71,14 +71,14 @@ class LocalBestResponse:
     _starts: dict[tuple[GameDef, int], FloatArray] = field(default_factory=dict, repr=False, compare=False)
 
     def act(self, observation: Observation) -> str:
-        """Return the action with the highest value, or the first of them if several have it."""
+        """Return the action with the highest value."""
         if observation.position.round < self.first_round:
             return CALL
         values = self.action_values(observation)
         return max(values, key=values.__getitem__)
 
     def action_values(self, observation: Observation) -> dict[str, float]:
-        """Return the value of each action, if both players only check and call after the opponent's answer.
+        """Return the value of each action, if both players only check and call after the opponent's next action.
 
         Parameters
         ----------
@@ -96,7 +96,7 @@ class LocalBestResponse:
         return {action: float(value) for action, value in self._values(position, board, chances, edge).items()}
 
     def opponents_range(self, observation: Observation) -> FloatArray:
-        """Return the probability of each hand of the opponent, given the opponent's actions and the cards LBR sees.
+        """Return the probability of each hand of the opponent, given the opponent's actions and the visible cards.
 
         Raises PlayError if no hand is left: the opponent took an action to which its `policy` gives probability 0.
         """
@@ -109,7 +109,7 @@ class LocalBestResponse:
         return self._normalised(chances, position)
 
     def without_luck(self, hand: Hand, seat: int) -> float:
-        """Return the chips that LBR won in a hand, after a variance reduction that does not change the mean.
+        """Return the chips that LBR won in a hand, corrected for luck: the variance is smaller, the mean the same.
 
         If no player can bet any more, the result is the mean over the cards to come; at a showdown, it is the mean over
         the opponent's range.
@@ -206,7 +206,7 @@ class LocalBestResponse:
 
 
 def allowed_raises(position: Betting, bets: ActionAbstraction) -> list[str]:
-    """Return the raises that a choice of bet sizes allows at a position; in limit games, the legal raise."""
+    """Return the raises that a set of bet sizes allows at a position. In limit games, it is the legal raise."""
     if position.rules.betting == "limit":
         return [RAISE] if position.raise_bounds() else []
     return [f"{RAISE}{level}" for level in sorted(bets(position))]

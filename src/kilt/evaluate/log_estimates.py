@@ -1,4 +1,4 @@
-"""Estimate win rates from a whole log of hands, with 95% intervals and warnings about their reliability.
+"""Estimate win rates from a log of hands, with 95% intervals and warnings about unreliable estimates.
 
 A `LogEvaluator` evaluates the hands of a log, in this process or in several, hands with the same betting together.
 Hands that cannot be evaluated are counted by reason.
@@ -38,7 +38,7 @@ LINES = 1024  # lines of a log that a process handles at a time: many of them sh
 
 @dataclass(frozen=True)
 class LogEstimate:
-    """The result of one estimator on a log: a win rate, and how reliable it is.
+    """One estimator's result for a log of hands: a win rate, and information on how reliable it is.
 
     Attributes
     ----------
@@ -87,7 +87,7 @@ class LogEstimate:
 
 @dataclass
 class LogEstimates:
-    """The results of several estimators on a log, with counts of the hands that could not be evaluated.
+    """The results of several estimators for a log, with the number of hands that could not be evaluated.
 
     Attributes
     ----------
@@ -146,7 +146,10 @@ class LogEvaluator:
             )
 
     def evaluate(self, hands: Iterable[Hand]) -> HandEstimates:
-        """Return the estimated winnings of each hand by each estimator, and count hands that cannot be evaluated."""
+        """Estimate the winnings of each hand by each estimator.
+
+        Hands that cannot be evaluated are counted.
+        """
         left_out = Counter[str]()
         players: set[str] = set()
         theirs: list[Hand] = []
@@ -228,7 +231,7 @@ def estimate_from_log(
     opponent: Tabulated | None = None,
     partial: bool = False,
 ) -> LogEstimates:
-    """Estimate the win rate of a strategy, from hands that it or another strategy played [Johanson16 §7].
+    """Estimate the win rate of a strategy from logged hands, which it or another strategy played [Johanson16 §7].
 
     Parameters
     ----------
@@ -306,7 +309,7 @@ class LogCase:
 
     @cached_property
     def evaluator(self) -> LogEvaluator:
-        """The object that evaluates the hands of the log, with all agents and state values already loaded."""
+        """The object that evaluates the hands of the log. Agents and state values are loaded with it."""
         played = self._tabulated(self.played)
         evaluated = self._tabulated(self.evaluated) if self.evaluated and self.evaluated != self.played else played
         opponent = self._tabulated(self.opponent) if self.opponent else None
@@ -315,7 +318,7 @@ class LogCase:
         return replace(without, estimators=_all(self.game, self.estimators, states), states=states)
 
     def read(self, text: str, first: int) -> tuple[list[Hand], list[str]]:
-        """Read the hands in a part of the log, and return them with the errors of lines that cannot be read.
+        """Read some lines of the log. Returns their hands, and an error for each line that cannot be read.
 
         Notes on the hands are added.
         """

@@ -1,4 +1,4 @@
-"""Evaluate one player against another by the method with the lowest variance that both players allow.
+"""Evaluate one player against another by the method with the least variance that both players support.
 
 ============  ========================================================================================================
 ``expected``  Both players use one betting tree (see `head_to_head.strategies_in_one_tree`): cards are dealt, and the
@@ -57,7 +57,7 @@ def evaluate_matchup(
     tick: Callable[[int], None] = lambda hands: None,
     stop: Callable[[], bool] = lambda: False,
 ) -> Match:
-    """Evaluate two players against each other, by a given method or by the one with the lowest variance.
+    """Evaluate two players against each other, by a given method or by the one with the least variance.
 
     Parameters
     ----------
@@ -150,7 +150,7 @@ def evaluate_matchup(
 
 @dataclass(frozen=True)
 class AivatEvaluator:
-    """Evaluates the hands of a match by AIVAT with all cards, if one of the players is a blueprint.
+    """Evaluates the hands of a match by AIVAT with all cards. At least one player must be a blueprint.
 
     It is a `HandJudge`.
 

@@ -1,4 +1,4 @@
-r"""Build opponent models: count how often a player took each action at each information set in logged hands.
+r"""Build models of opponents: count which actions a player took at each information set in logged hands.
 
 In a flat tree an information set has a name, and a hand leads to it. In a public tree it is a decision, a board and a
 hand, with suits renamed to those of the canonical board. In an abstract game, the betting of a hand is followed in the
@@ -47,7 +47,7 @@ MUCKED = SHOWN, LEFT_OUT, WEIGHED = "shown", "left-out", "weighed"
 
 
 class ObservedHands(NamedTuple):
-    """A batch of hands of the observed player, as one array for each property.
+    """A batch of logged hands of the observed player, stored as one array for each property.
 
     The first axis of each array is the hand.
     """
@@ -64,7 +64,7 @@ class ObservedHands(NamedTuple):
 
 
 class Observer(ABC):
-    """Counts how often a player took each action at each information set, in logged hands of a game.
+    """Counts which actions a player took at each information set, in logged hands of a game.
 
     Parameters
     ----------
@@ -92,7 +92,7 @@ class Observer(ABC):
 
     @abstractmethod
     def model(self) -> OpponentModel:
-        """Build the opponent model from all hands that have been counted."""
+        """Build the opponent model from all hands counted so far."""
 
     @abstractmethod
     def _count(self, hands: ObservedHands) -> None:
@@ -135,7 +135,7 @@ class Observer(ABC):
         return wrong
 
     def require_hands(self, logs: str, faults: Sequence[str] = ()) -> None:
-        """Raise PlayError if none of the player's hands has been counted.
+        """Raise PlayError if no hand of the player has been counted.
 
         `logs` names the logs in the message, which quotes the first of `faults`.
         """
@@ -204,7 +204,7 @@ class Observer(ABC):
 
     @property
     def hand_counts(self) -> dict[str, object]:
-        """The numbers of counted and skipped hands, which the opponent model reports."""
+        """The numbers of counted and skipped hands, for the report of the opponent model."""
         return {"hands": self.hands, "mucked": self.mucked, "left_out": dict(self.left_out)}
 
 
@@ -215,7 +215,7 @@ def _hand_number(cards: IntArray) -> IntArray:
 
 
 class FlatObserver(Observer):
-    """Counts a player's actions at the information sets of a flat tree, which has all legal bets."""
+    """Counts a player's actions at the information sets of a small game, in which all legal bets are distinguished."""
 
     def __init__(self, game: Holdem, tree: FlatTree, player: str, mucked: str = SHOWN) -> None:
         super().__init__(game, player, mucked)
@@ -225,7 +225,7 @@ class FlatObserver(Observer):
         self._known: dict[tuple[int, ...], list[int]] = {}  # slots by end, seat and cards
 
     def model(self) -> OpponentModel:
-        """Build the opponent model from all hands that have been counted."""
+        """Build the opponent model from all hands counted so far."""
         return OpponentModel.of_tree(
             self.tree, self.player, self.counts, decisions=float(self.counts.sum()), off_tree=0.0, **self.hand_counts
         )
@@ -259,7 +259,7 @@ class FlatObserver(Observer):
 
 
 class VectorObserver(Observer):
-    """Counts a player's actions at each decision of a public tree, for each board and hand up to suits.
+    """Counts a player's actions at each public decision, for each board and hand. Suits are ignored if possible.
 
     Parameters
     ----------
@@ -284,7 +284,7 @@ class VectorObserver(Observer):
         self._slots: dict[int, tuple[list[tuple[int, int]], list[tuple[int, int]]]] = {}  # [end][seat] round and row
 
     def model(self) -> OpponentModel:
-        """Build the opponent model from all hands that have been counted."""
+        """Build the opponent model from all hands counted so far."""
         decisions = float(self.counts.sum())
         return OpponentModel.of_vectors(
             self.vectors, self.player, self.counts, decisions=decisions, off_tree=0.0, **self.hand_counts
@@ -352,7 +352,9 @@ class _Followed(NamedTuple):
 
 
 class AbstractObserver(Observer):
-    """Counts a player's actions at the information sets of an abstract game, and translates bets that it lacks.
+    """Counts a player's actions at the information sets of an abstract game.
+
+    Bets with other sizes than the game's are translated.
 
     Parameters
     ----------
@@ -379,7 +381,7 @@ class AbstractObserver(Observer):
         self._lost: list[float] = []  # [end and seat] decisions that the tree lacks
 
     def model(self) -> OpponentModel:
-        """Build the opponent model from all hands that have been counted."""
+        """Build the opponent model from all hands counted so far."""
         decisions, off = float(self.counts.sum()), self.off_tree
         return OpponentModel.of_abstract(
             self.abstract, self.player, self.counts, decisions=decisions, off_tree=off, **self.hand_counts

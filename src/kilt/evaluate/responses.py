@@ -1,4 +1,4 @@
-"""Compute best responses with several workers, each of which takes a share of the boards.
+"""Compute best responses with several workers, each of which takes some of the boards.
 
 Workers send only the values of hands at the chance nodes before those boards; this process adds them up.
 """
@@ -18,7 +18,7 @@ PARTS = 2  # minimum number of parts of a walk
 def response_values(
     walks: Walks, load: Callable[..., Walks], arguments: tuple[object, ...], engine: Engine, workers: int
 ) -> tuple[tuple[float, float], float]:
-    """Compute with several workers what a best response wins in each seat, and the value of the strategy.
+    """Compute how much a best response wins in each seat, and the strategy's own value, with several workers.
 
     Parameters
     ----------

@@ -45,7 +45,7 @@ class SlumbotRates(NamedTuple):
 
 
 def underlying_blueprint(agent: Agent) -> Blueprint | None:
-    """Return the blueprint from which AIVAT can learn an agent's state values; None if there is none.
+    """Return the blueprint from which an agent's state values can be learnt for AIVAT, or None if it has none.
 
     An agent that re-solves with a time limit has none, because its strategy cannot be reproduced.
     """

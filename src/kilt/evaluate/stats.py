@@ -23,14 +23,14 @@ WIDTH = NormalDist().inv_cdf(0.975)  # half-width of a 95% interval in standard 
 
 
 class Estimate(NamedTuple):
-    """An estimated mean, with the half-width of its 95% interval in the same unit."""
+    """An estimated mean, with the half-width of its 95% interval."""
 
     mean: float
     margin: float
 
     @property
     def interval(self) -> tuple[float, float]:
-        """Lower and upper end of the 95% interval."""
+        """The lower and the upper end of the 95% interval."""
         return self.mean - self.margin, self.mean + self.margin
 
     def __str__(self) -> str:
@@ -65,7 +65,7 @@ def estimate_mean(values: npt.ArrayLike) -> Estimate:
 
 
 def student_width(number: int) -> float:
-    """Return the half-width of the 95% interval of the mean of a few values, in units of their standard deviation.
+    """Return the half-width of a mean's 95% interval in units of the standard deviation, given the number of values.
 
     The values are independent, and the interval is by Student's distribution; inf for less than three values.
 
@@ -76,7 +76,7 @@ def student_width(number: int) -> float:
 
 
 def student_quantile(level: float, freedom: int) -> float:
-    """Return a quantile of Student's distribution with a whole number of degrees of freedom.
+    """Return a quantile of Student's t-distribution.
 
     With t = √freedom · tan θ, the probability of values between −t and t is a sum of freedom / 2 terms (Abramowitz and
     Stegun: Handbook of Mathematical Functions, 26.7.3 and 26.7.4). The sum is concave in θ, so Newton's method climbs
@@ -122,13 +122,15 @@ def win_rate(match: Match) -> Estimate:
 
 
 def played_rate(match: Match) -> Estimate:
-    """Return the raw win rate of the first player in the played hands of a match, with its 95% interval, in mbb/h."""
+    """Return the first player's raw win rate in the hands that were played, in mbb/h, with its 95% interval."""
     played = match.results if match.played is None else match.played
     return estimate_mean(played * (1000 / match.big_blind))
 
 
 def played_hands(match: Match) -> float:
-    """Return how many played hands would give as narrow an interval as the match has; nan if unknown.
+    """Return how many ordinary hands would give as narrow an interval as the match has.
+
+    Returns nan if this is unknown.
 
     The played hands of the match give the standard deviation.
     """
@@ -140,7 +142,7 @@ def played_hands(match: Match) -> float:
 
 
 def are_duplicate_pairs(hands: Sequence[Hand]) -> bool:
-    """Return whether hands come in pairs with the same cards and the players swapped, as in duplicate matches."""
+    """Return whether hands come in pairs, as in duplicate matches: the same cards with the players swapped."""
     pairs = list(zip(hands[::2], hands[1::2], strict=False))
     return 2 * len(pairs) == len(hands) and all(
         one.cards.holes == other.cards.holes and one.players == other.players[::-1] for one, other in pairs

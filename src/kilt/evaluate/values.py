@@ -40,7 +40,7 @@ MANY, DRAWN = 1_000, 8  # a mean over more than MANY boards to come uses DRAWN r
 
 
 class HandValues(NamedTuple):
-    """The value of each private hand, stored only once for hands of the same class, such as a bucket.
+    """The value of each private hand. Hands of the same class, such as a bucket, share one stored value.
 
     Sums are over classes, which is faster than over hands.
     """
@@ -49,14 +49,14 @@ class HandValues(NamedTuple):
     column: IntArray | None = None  # [hand] its class; None if each hand is a class, or all are one
 
     def weighted_sum(self, weights: FloatArray) -> float:
-        """Return the sum of all hands' values, weighted by `weights`, which has an entry for each hand."""
+        """Return the sum of all hands' values, weighted by `weights` with one entry for each hand."""
         if len(self.table) == 1:
             return float(self.table[0]) * float(weights.sum())
         by_class = weights if self.column is None else np.bincount(self.column, weights, len(self.table))
         return float(by_class @ self.table)
 
     def action_sum(self, policy: PublicPolicy, action: str, weights: FloatArray, by_column: FloatArray) -> float:
-        """Return the sum of all hands' values, weighted by `weights` and by each hand's probability of an action.
+        """Return the sum of all hands' values, weighted by `weights` and by how likely each hand takes an action.
 
         `weights` has an entry for each hand. `by_column` has the sums of the weights over the columns of the policy:
         they suffice if the classes are these columns.
@@ -70,7 +70,7 @@ class HandValues(NamedTuple):
 
 
 class StateValues(Protocol):
-    """Estimates of a player's winnings at each state of a hand, for variance reduction by AIVAT [Burch18].
+    """Estimates of what a player wins from each state of a hand on. AIVAT uses them to reduce variance [Burch18].
 
     AIVAT is unbiased with any values; good ones reduce more variance.
     """
@@ -78,7 +78,7 @@ class StateValues(Protocol):
     def hand_values(
         self, position: Betting, board: tuple[int, ...], seat: int, opponent: tuple[int, ...]
     ) -> HandValues:
-        """Return a player's expected chips with each private hand, given the board and the opponent's cards.
+        """Return what a player expects to win with each private hand, given the board and the opponent's cards.
 
         Hands that share a card with the board or the opponent have arbitrary values.
         """
@@ -86,20 +86,20 @@ class StateValues(Protocol):
     def values_after_deal(
         self, position: Betting, board: tuple[int, ...], seat: int, opponent: tuple[int, ...]
     ) -> FloatArray:
-        """Return the exact mean value of each private hand over all public cards that may be dealt next.
+        """Return the value of each private hand before public cards are dealt: the exact mean over all possible cards.
 
         The values are those of `hand_values`, or payoffs if the hand is over.
         """
 
     def value_at_start(self, seat: int) -> float:
-        """Return a player's exact mean value at the start of a hand, over all deals of private cards.
+        """Return a player's exact expected winnings at the start of a hand, over all deals of private cards.
 
         The values are those of `hand_values`.
         """
 
 
 class LoggedHands:
-    """Logged hands that are evaluated together, because they have the same betting and the same seat.
+    """Logged hands with the same betting and seat, which are evaluated together.
 
     Arrays over all private hands of the player have a row for each hand of the log, or a single row if all are equal:
     [1 or row, hand].
@@ -134,17 +134,17 @@ class LoggedHands:
 
     @property
     def hands(self) -> int:
-        """The number of all private hands in the game, including those that the known cards rule out."""
+        """The number of private hands in the game, including those that are impossible given the known cards."""
         return len(self.game.holes)
 
     @cached_property
     def own_hands(self) -> IntArray:
-        """For each observed hand, the index of the private hand that the player held."""
+        """For each logged hand, the index of the player's private hand."""
         return np.array([self.game.deck.hole_index(hole) for hole in self.holes])
 
     @cached_property
     def their_hands(self) -> IntArray:
-        """For each observed hand, the index of the private hand that the opponent held.
+        """For each logged hand, the index of the opponent's private hand.
 
         The opponent's cards must be known.
         """
@@ -152,7 +152,7 @@ class LoggedHands:
         return np.array([self.game.deck.hole_index(hole) for hole in self.opponents])
 
     def shared_actions(self) -> tuple[tuple[Betting, str], ...]:
-        """Return the actions that the observed hands have in common, each with the position before the action.
+        """Return the actions that all these hands share, each with the position before the action.
 
         Deals of public cards are included as ``/``.
         """
@@ -163,12 +163,12 @@ class LoggedHands:
         return self.game.positions.after(position, action)
 
     def boards_in_round(self, r: int) -> list[tuple[int, ...]]:
-        """Return the public cards of each observed hand in round `r`."""
+        """Return the public cards of each logged hand in round `r`."""
         size = self.game.rules.board_size(r)
         return [board[:size] for board in self.boards]
 
     def policies(self, agent: PolicyAgent, position: Betting) -> list[PublicPolicy]:
-        """Return an agent's strategy at a position, on the board of each observed hand.
+        """Return an agent's strategy at a position, on the board of each logged hand.
 
         If there are no public cards yet, there is a single strategy.
         """
@@ -179,7 +179,7 @@ class LoggedHands:
         return [agent.policy(position, board) for board in boards]
 
     def of_held_hands(self, by_hand: FloatArray) -> FloatArray:
-        """Return the entries of the private hands that the player actually held, from an array over all hands.
+        """From an array over all private hands, return the entries of those that the player actually held.
 
         The array is [1 or row, hand], the result [row].
         """
@@ -189,7 +189,7 @@ class LoggedHands:
     def importance_weights_by_hand(
         self, evaluated: FloatArray, played: FloatArray, r: int, *, all_cards: bool
     ) -> FloatArray:
-        """Return the importance weight of each possible private hand of the player, for each observed hand.
+        """Return importance weights for each logged hand and each private hand that the player may have held.
 
         The weight is `evaluated` over the sum of `played` (7.20); both [1 or row, hand] are probabilities of reaching
         the state. Without `all_cards`, it is their ratio for the hand that was held, and 0 for others. The result is
@@ -205,7 +205,7 @@ class LoggedHands:
         return weights
 
     def importance_weights(self, evaluated: FloatArray, played: FloatArray, r: int, *, all_cards: bool) -> FloatArray:
-        """Return the importance weight of each observed hand, which corrects for the strategy that played it.
+        """Return the importance weight of each logged hand: it corrects for the strategy that played the hand.
 
         It is the sum of `weights` over all private hands, and 1 if the strategy that played is the evaluated one.
         """
@@ -217,7 +217,7 @@ class LoggedHands:
         return self.of_held_hands(evaluated) / self.of_held_hands(played)
 
     def state_value(self, states: StateValues, position: Betting, row: int) -> HandValues:
-        """Return the value that each private hand of the player has at a state of one observed hand.
+        """Return the value of a state in one logged hand, for each private hand of the player.
 
         At the end of the hand they are payoffs, before it the estimates of `states`.
         """
@@ -244,7 +244,7 @@ class LoggedHands:
         return self._means[name]
 
     def possible_hands(self, r: int) -> FloatArray:
-        """Mark the private hands that the player can hold on the board of a round with 1, and other hands with 0.
+        """Return 1 for each private hand that the player can hold on the board of a round, and 0 for others.
 
         A hand is impossible if it shares a card with the board or with the known cards of the opponent. The shape is
         (rows, hands).
@@ -256,7 +256,7 @@ class LoggedHands:
         return self._free[r]
 
     def showdown_edge(self, r: int, *, all_cards: bool) -> FloatArray:
-        """Return each hand's probability of winning minus that of losing at showdown, given the board of round `r`.
+        """Return each hand's chance of winning minus its chance of losing at showdown, on the board of round `r`.
 
         This is the edge of `kilt.cards.edges` over the opponents' hands. With `all_cards`, the result is [row, hand]
         for every private hand, otherwise [row] for the hand that was held.
@@ -278,7 +278,10 @@ class LoggedHands:
 
 
 def group_by_betting(hands: Sequence[Hand], seats: Sequence[int]) -> Iterator[list[int]]:
-    """Group hands with the same betting and seat; yield the indices of at most `HANDS_PER_BATCH` hands at a time."""
+    """Group hands by betting and seat.
+
+    Yields arrays of indices, each with at most `HANDS_PER_BATCH` hands.
+    """
     groups: dict[tuple[str, int], list[int]] = {}
     for number, (hand, seat) in enumerate(zip(hands, seats, strict=True)):
         groups.setdefault((hand.position.history, seat), []).append(number)
@@ -292,7 +295,7 @@ def has_many_boards(rules: GameDef) -> bool:
 
 
 def hands_without_cards(rules: GameDef, cards: Sequence[Sequence[int]]) -> BoolArray:
-    """Return whether each private hand shares no card with each of several sets of cards.
+    """For each given set of cards, return which private hands share no card with it.
 
     The shape is (sets, hands).
     """
@@ -303,7 +306,7 @@ def hands_without_cards(rules: GameDef, cards: Sequence[Sequence[int]]) -> BoolA
 
 @lru_cache(maxsize=KEPT_EDGES)
 def showdown_edges(rules: GameDef, opponent: tuple[int, ...], board: tuple[int, ...]) -> FloatArray:
-    """Return each private hand's probability of winning minus that of losing against the opponent's hand.
+    """Return each private hand's chance of winning minus its chance of losing, against the opponent's known hand.
 
     Results are cached. This is the edge of `kilt.cards.edges`, given the public cards so far.
     """
@@ -327,7 +330,7 @@ ValueFunction: TypeAlias = Callable[[LoggedHands, Betting, bool], FloatArray]
 
 
 def winnings(seen: LoggedHands, end: Betting, all_cards: bool) -> FloatArray:
-    """Return the chips that the evaluated player wins at a given end of observed hands.
+    """Return the chips that the evaluated player wins at a given end of logged hands.
 
     Parameters
     ----------
@@ -348,12 +351,12 @@ def winnings(seen: LoggedHands, end: Betting, all_cards: bool) -> FloatArray:
 
 
 def folded_winnings(seen: LoggedHands, end: Betting) -> float:
-    """Return the chips that the evaluated player wins when one player folds, whatever the cards."""
+    """Return the chips that the evaluated player wins if one player folds, which do not depend on the cards."""
     return float(-end.stake if end.folded == seen.seat else end.stake)
 
 
 def bet_call_divat(seen: LoggedHands, end: Betting, all_cards: bool) -> FloatArray:
-    """Return the chips that the evaluated player wins, corrected for the luck of the cards by BC-DIVAT.
+    """Return the chips that the evaluated player wins, with the luck of the cards removed by BC-DIVAT.
 
     The luck is measured as if each later round had one bet, which is called. Before the deal, neither player has an
     advantage: the mean of W is 0. Parameters as in `winnings`; the opponents' cards must be known.
@@ -367,7 +370,7 @@ def bet_call_divat(seen: LoggedHands, end: Betting, all_cards: bool) -> FloatArr
 
 
 def divat(seen: LoggedHands, end: Betting, all_cards: bool) -> FloatArray:
-    """Return the chips that the evaluated player wins, corrected for the luck of the cards by DIVAT.
+    """Return the chips that the evaluated player wins, with the luck of the cards removed by DIVAT.
 
     The luck is measured as if each round followed the baseline. Parameters as in `winnings`; the opponents' cards must
     be known.
@@ -392,7 +395,7 @@ def baseline_luck(
     hole: tuple[int, ...] | None,
     board: tuple[int, ...],
 ) -> FloatArray:
-    """Return how lucky a player was with the cards of one round, in chips, as DIVAT measures it.
+    """Return how lucky a player was with the cards of one round, in chips, as DIVAT measures luck.
 
     This is the amount by which the cards of round `r` change DIVAT's baseline value, minus its mean; results are
     cached. The mean is over all public cards that might have come, or, if they are more than `MANY`, over `DRAWN` of
@@ -468,7 +471,7 @@ def _edges_on(
 
 
 def bet_call_stake(rules: GameDef, level: int, r: int) -> int:
-    """Return each player's stake at showdown, if each round from `r` on has one bet and one call.
+    """Return each player's stake at showdown if every round from `r` on has one bet and one call.
 
     `level` is each player's number of chips in the pot. A bet has the size of the round, in no-limit games half the
     pot.
@@ -484,7 +487,7 @@ def bet_call_stake(rules: GameDef, level: int, r: int) -> int:
 
 @lru_cache(maxsize=1 << 16)
 def opening_levels(rules: GameDef, history: str) -> tuple[int, ...]:
-    """Return each player's chips in the pot at the beginning of each round, given a betting history.
+    """Return each player's chips in the pot at the beginning of every round, given the betting history.
 
     In the first round, they are the largest blind.
 
