@@ -28,7 +28,7 @@ def ready_made_games() -> dict[str, str]:
 
 @file_errors()
 def load_game(name: str | Path) -> Game:
-    """Return a game that ships with kilt by its name, or read a game from a file in ACPC format.
+    """Load a game by name, such as ``"leduc"``, or from a game definition file in ACPC format.
 
     Parameters
     ----------
@@ -61,7 +61,7 @@ def load_game(name: str | Path) -> Game:
 
 
 def poker(rules: GameDef, name: str) -> Poker:
-    """Return the poker game that is played by given rules.
+    """Return a poker game from its rules, as read from a game definition.
 
     It is a `Stud` if the rules deal private cards after round 1, otherwise a `Holdem`.
     """

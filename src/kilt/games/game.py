@@ -83,7 +83,7 @@ class Game(Protocol):
 
 
 def check_game(game: Game, *, walks: int = 200, seed: int = 0, longest: int = 1000) -> None:
-    """Check a game by playing it at random: it must obey the rules that kilt expects of every game.
+    """Test a game by playing it at random. Raises GameError if it breaks a rule that kilt expects of every game.
 
     Parameters
     ----------

@@ -93,7 +93,7 @@ class _EntryError(GameError):
 
 @dataclass(frozen=True)
 class GameDef:
-    """The validated rules of a poker game, as read from a game definition.
+    """The rules of a poker game, as read from a game definition and checked.
 
     Players and rounds are counted from 0.
     """
@@ -122,7 +122,7 @@ class GameDef:
 
     @classmethod
     def parse(cls, text: str, source: str = "the game definition") -> GameDef:
-        """Parse a game definition; raise GameError if it is invalid.
+        """Parse the text of a game definition. Raises GameError if it is invalid.
 
         `source` is the name of the definition in error messages.
 
@@ -143,7 +143,7 @@ class GameDef:
 
     @classmethod
     def read(cls, path: str | Path) -> GameDef:
-        """Read a game definition from a file; raise GameError if the file cannot be read or is invalid."""
+        """Read a game definition from a file. Raises GameError if the file cannot be read or is invalid."""
         try:
             text = Path(path).read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError) as error:
@@ -153,7 +153,7 @@ class GameDef:
         return cls.parse(text, source=str(path))
 
     def text(self) -> str:
-        """Return the definition as the text of an ACPC game file; `parse` reads it back."""
+        """Return the rules as text in the format of ACPC game files, which `parse` can read."""
         rows = []
         for name, key in _KEYS.items():
             values = self._values(name)
@@ -170,16 +170,16 @@ class GameDef:
 
     @property
     def big_blind(self) -> int:
-        """The largest blind, in chips: the unit of win rates and the minimum bet of no-limit games."""
+        """The largest blind, in chips. It is the unit of win rates, and the smallest bet of no-limit games."""
         return max(self.blinds)
 
     @property
     def stud(self) -> bool:
-        """Whether players get private cards after the first round."""
+        """Whether the game is a stud game: players get private cards after the first round."""
         return bool(self.up_cards or self.down_cards)
 
     def cards_dealt(self, round: int) -> tuple[int, int, int, int, int]:  # noqa: A002
-        """Return the numbers of cards that a round of a two-player game deals, in the order of dealing.
+        """Return how many cards a round deals to each player and to the board, in the order of dealing.
 
         Hole cards are not included.
 
@@ -193,7 +193,7 @@ class GameDef:
         return self.board_cards[round], up, up, down, down
 
     def board_size(self, round: int) -> int:  # noqa: A002
-        """Return the number of cards on the board in a given round, those of earlier rounds included."""
+        """Return how many cards the board has in a given round, including those of earlier rounds."""
         return self._board_sizes[round + 1]
 
     @cached_property
@@ -202,7 +202,7 @@ class GameDef:
 
     @cached_property
     def round_names(self) -> tuple[str, ...]:
-        """The names of the betting rounds in order; Texas hold'em has preflop, flop, turn and river.
+        """The names of the betting rounds in order, such as preflop, flop, turn and river.
 
         >>> load_definition("holdem.limit.2p").round_names, load_definition("leduc").round_names
         (('preflop', 'flop', 'turn', 'river'), ('round 1', 'round 2'))
@@ -211,7 +211,9 @@ class GameDef:
 
     @cached_property
     def seat_names(self) -> tuple[str, ...]:
-        """The names of the two seats: by their blinds, or by who acts first if both post the same blind.
+        """The names of the two seats, such as small blind and big blind.
+
+        They come from the blinds, or from who acts first if both seats post the same.
 
         >>> load_definition("holdem.limit.2p").seat_names, load_definition("leduc").seat_names
         (('big blind', 'small blind'), ('first to act', 'second to act'))
@@ -337,7 +339,7 @@ def _fields(entries: dict[str, list[str]]) -> dict[str, Any]:
 
 
 def shipped_definitions() -> dict[str, str]:
-    """Return the texts of the game definitions that ship with kilt, by name.
+    """Return the game definitions that ship with kilt, as texts by name.
 
     >>> sorted(shipped_definitions())[:3]
     ['holdem.2-1', 'holdem.2-4', 'holdem.3-1']
@@ -351,7 +353,7 @@ def shipped_definitions() -> dict[str, str]:
 
 
 def load_definition(name: str) -> GameDef:
-    """Return a game definition that ships with kilt; raise GameError if the name is unknown.
+    """Return a game definition that ships with kilt. Raises GameError if the name is unknown.
 
     >>> load_definition("kuhn").blinds
     (1, 1)
@@ -376,14 +378,17 @@ def _ready_made_text(name: str) -> str:
 
 
 def name_rounds(board_cards: tuple[int, ...]) -> tuple[str, ...]:
-    """Return the names of betting rounds, given the number of public cards that each round adds."""
+    """Return the names of betting rounds, such as preflop, flop, turn and river.
+
+    The arguments are the numbers of public cards that the rounds add.
+    """
     if board_cards == TEXAS_BOARD[: len(board_cards)]:
         return ("preflop", "flop", "turn", "river")[: len(board_cards)]
     return tuple(f"round {number + 1}" for number in range(len(board_cards)))
 
 
 def round_from_name(name: str, names: tuple[str, ...]) -> int:
-    """Return the index of a round, given its name or its number from 1.
+    """Return the index of a round, given its name or its number, counted from 1.
 
     >>> round_from_name("turn", ("preflop", "flop", "turn", "river")), round_from_name("2", ("round 1", "round 2"))
     (2, 1)

@@ -11,7 +11,7 @@ from kilt.games.stud import Stud
 
 
 def load_holdem(name: str | Path) -> Holdem:
-    """Load a poker game by its name or from a file; raise PlayError if agents cannot play it."""
+    """Load a poker game by its name or from a file. Raises PlayError if agents cannot play it."""
     game = load_game(name)
     if isinstance(game, Stud):
         raise PlayError(

@@ -58,7 +58,7 @@ MOST_SECONDS = 60.0  # games that would take longer to count are refused
 
 
 class Counts(tuple[int, ...]):
-    """A tuple of exact counts, one for each betting round."""
+    """Exact counts for each betting round, such as the number of decisions, as a tuple."""
 
     @property
     def total(self) -> int:
@@ -66,13 +66,13 @@ class Counts(tuple[int, ...]):
         return sum(self)
 
     def multiply(self, factors: Iterable[int]) -> Counts:
-        """Multiply the count of each round by a factor."""
+        """Multiply the count of each round by a given factor."""
         return Counts(map(mul, self, factors))
 
 
 @dataclass(frozen=True)
 class GameSize:
-    """The size of a game, round by round: decisions, actions, states and information sets."""
+    """The size of a game, round by round: its decisions, actions, states and information sets."""
 
     decisions: Counts  # betting sequences that end with a decision
     actions: Counts  # sum of the legal actions at these decisions
@@ -84,7 +84,7 @@ class GameSize:
 
 @dataclass(frozen=True)
 class BucketedSize:
-    """The size of a game in which buckets replace cards, round by round."""
+    """The size of an abstract game, round by round, in which buckets replace cards."""
 
     buckets: Counts
     information_sets: Counts

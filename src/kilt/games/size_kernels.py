@@ -1,4 +1,4 @@
-"""Count raises that are too small to be legal, in compiled code for `kilt.games.size`."""
+"""Compiled loop that counts illegal raises: those that are too small."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from kilt.jit import kernel
 def count_illegal_all_ins(
     behind: int, blind: int, deeper: int, most: int, bounded: bool, prime: int
 ) -> npt.NDArray[np.int64]:
-    """Count the all-in raises of a deeper stack that are too small to be legal.
+    """In a game with unequal stacks, count the all-in raises of the deeper stack that are too small to be legal.
 
     There is a count for each number of chips behind.
 

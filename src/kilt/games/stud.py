@@ -25,7 +25,7 @@ from kilt.games.holdem import Poker
 
 
 class DealtCards(NamedTuple):
-    """The cards that one round of stud deals: community cards, and cards of each player."""
+    """The cards that one round of a stud game deals: community cards, and cards of each player."""
 
     board: tuple[int, ...]  # community cards
     up: tuple[tuple[int, ...], tuple[int, ...]]  # [player] both players see them
@@ -34,12 +34,12 @@ class DealtCards(NamedTuple):
 
 @dataclass(frozen=True)
 class Stud(Poker):
-    """The rules of a two-player poker game in which each player gets cards after the first round."""
+    """A two-player poker game in which players get cards after the first round, such as seven-card stud."""
 
     name: str = "stud"
 
     def split_board(self, board: Board) -> list[DealtCards]:
-        """Split a board into the cards of each round, up to the last round that dealt cards."""
+        """Split the cards of a board by the rounds that dealt them."""
         found, start = [], 0
         for r in range(self.rules.rounds):
             parts = []

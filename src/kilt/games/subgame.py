@@ -1,4 +1,4 @@
-"""Subgames: the rest of a poker game after a public position, given the board and both players' ranges.
+"""Subgames: the rest of a poker game after a public position, for given ranges of both players.
 
 Earlier betting is summarised by the chips in the pot and by the *ranges*: the probability that each player holds each
 hand, before common cards are considered. So a subgame is a game like any other. Its histories begin at its first
@@ -31,7 +31,7 @@ from kilt.games.holdem import Betting, Holdem, Positions, positions_after
 
 
 class ContinuationValues(NamedTuple):
-    """What the players win at a depth limit, for each of several ways in which the game may continue.
+    """The values of continuing after a depth limit, for each of several ways in which the players may continue.
 
     The depth limit is the end of a game that is cut short.
 
@@ -56,7 +56,7 @@ class ContinuationValues(NamedTuple):
 
 @dataclass(frozen=True)
 class Subgame(Holdem):
-    """A game that consists of the rest of a poker game after a public position.
+    """The rest of a poker game after a public position, as a game of its own.
 
     The function `subgame` builds and checks it. Hands that neither player may hold are not numbered.
 
@@ -91,7 +91,7 @@ class Subgame(Holdem):
 
     @property
     def known_board(self) -> Board:
-        """The public cards at the beginning of the subgame."""
+        """The public cards that are known when the subgame begins."""
         return self.board
 
     @cached_property
@@ -101,7 +101,7 @@ class Subgame(Holdem):
 
     @cached_property
     def weights(self) -> FloatArray:
-        """The ranges of both players, without the hands that neither player may hold.
+        """The ranges of both players, restricted to hands that at least one of them may hold.
 
         The shape is (2, hands).
         """
@@ -109,14 +109,14 @@ class Subgame(Holdem):
 
     @property
     def marks(self) -> FloatArray:
-        """Labels of hands: hands with different labels are never treated as equal up to suits.
+        """Labels that keep hands apart: hands with different labels are never treated as equal up to suits.
 
         The shape is (marks, hands).
         """
         return super().marks if self.hand_marks is None else self.hand_marks[:, self.numbers]
 
     def rake(self, stakes: FloatArray) -> FloatArray:
-        """Return the chips that the house takes from a pot to which each player has contributed `stakes`."""
+        """Return the rake: the chips that the house takes from a pot, given each player's contribution `stakes`."""
         return np.minimum(2 * self.rake_share * stakes, self.rake_cap)
 
     def payoffs(self, position: Position, hands: Hands, board: Board) -> tuple[float, float]:
@@ -128,13 +128,13 @@ class Subgame(Holdem):
 
     @property
     def definition(self) -> str:
-        """The text that defines the subgame, except its name: subgames with equal texts are equal."""
+        """The complete rules of the subgame as text, except the name. Subgames with equal texts are equal."""
         rake = f"{self.rake_share} {self.rake_cap}" if self.rake_share else ""
         return f"{self.rules}{self.first}{self.board}{self._weighed.hex()}{rake}"
 
     @cached_property
     def positions(self) -> Positions:
-        """The betting positions of the subgame, which are found by their history and kept in a cache.
+        """A cache of the betting positions of the subgame, which are looked up by their history.
 
         Histories begin at the first position of the subgame.
         """
@@ -192,7 +192,7 @@ def subgame(game: Holdem, position: Betting, board: str | Sequence[int], ranges:
 
 
 def cut_after_first_round(game: Subgame) -> Subgame:
-    """Return a subgame that is cut off after its first round: players who have not folded go to showdown.
+    """Return a subgame that ends after its first round. Players who have not folded go to showdown.
 
     `ContinuationValues` give the values of these showdowns.
 
@@ -209,7 +209,7 @@ def cut_after_first_round(game: Subgame) -> Subgame:
 
 
 def compatible_weights(weights: FloatArray, holes: ByteArray, cards: int) -> FloatArray:
-    """Return, for each hand, the total weight of the opponent's hands that share no card with it.
+    """For each hand of a player, return the total weight of the opponent's hands that share no card with it.
 
     The shape is (hands,).
 

@@ -1,4 +1,4 @@
-"""Tilted games, whose payoffs depend on the player and on how a hand ends [Johanson16 table 2.3].
+"""Tilted games: poker games that pay some results more or less, for other styles of play [Johanson16 table 2.3].
 
 A tilt is four percentages, by which a player's payoff grows if they win a showdown, lose one, fold, or make the
 opponent fold. With 7, 0, 0, 7, a winner gets 7% more; with 0, −7, 0, 0, lost showdowns cost less. A strategy that was
@@ -36,7 +36,7 @@ REMEDY = (
 
 @dataclass(frozen=True)
 class TiltedGame(Holdem):
-    """A poker game whose payoffs are changed by percentages that depend on the player and the result.
+    """A poker game with changed payoffs: a percentage for each player and each way in which a hand can end.
 
     The function `tilt_game` makes it.
 
@@ -50,7 +50,7 @@ class TiltedGame(Holdem):
 
     @property
     def tilts(self) -> FloatArray:
-        """How much payoffs are changed, by player and by the way in which a hand ends.
+        """How much payoffs are changed, for each player and each way in which a hand can end.
 
         These are relative changes (factor minus 1), with the shape (2, 4).
         """
@@ -58,16 +58,16 @@ class TiltedGame(Holdem):
 
     @property
     def real(self) -> Holdem:
-        """Return the game with its original payoffs, without the tilt."""
+        """Return the game with its original payoffs."""
         return Holdem(self.rules, self.name)
 
     @property
     def definition(self) -> str:
-        """The rules and the tilts as text: games with equal texts are equal."""
+        """The complete rules and percentages as text. Two tilted games are equal if these texts are equal."""
         return f"{self.rules}tilt = {self.tilt}"
 
     def payoffs(self, position: Position, hands: Hands, board: Board) -> tuple[float, float]:
-        """Return the chips that each player wins at the end of a hand, with the tilt applied."""
+        """Return the chips that each player wins at the end of a hand, with the payoffs changed by the percentages."""
         assert isinstance(position, Betting)
         cases = (LOSES, WINS) if position.folded is None else (FOLDS, TAKES)
         first, second = (
@@ -78,7 +78,7 @@ class TiltedGame(Holdem):
 
 
 def tilt_game(game: Game, tilt: Sequence[float]) -> Game:
-    """Return a game whose payoffs change by percentages that depend on the player and on how a hand ends.
+    """Return a copy of a game that pays some results more or less, by percentages.
 
     Parameters
     ----------
@@ -110,7 +110,7 @@ def tilt_game(game: Game, tilt: Sequence[float]) -> Game:
 
 
 def parse_tilt(text: str) -> tuple[float, ...]:
-    """Parse a tilt of payoffs from text: percentages that are separated by commas.
+    """Parse the four percentages of a tilted game from text, such as ``"7,0,0,7"``.
 
     >>> parse_tilt("7,0,0,7")
     (7.0, 0.0, 0.0, 7.0)
