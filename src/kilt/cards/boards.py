@@ -1,4 +1,4 @@
-"""List canonical boards: one board for all boards that differ only by the names of their suits.
+"""List canonical boards: one board stands for all boards that differ only by the names of suits.
 
 Boards that differ only by the names of the suits are strategically equivalent, so one of them, the *canonical* board,
 stands for all [Johanson16 §2.4]. Boards grow round by round: a canonical board extends the one before it by new cards,
@@ -29,7 +29,7 @@ from kilt.cards.deck import FULL, Deck, subsets
 
 
 class Boards(NamedTuple):
-    """The boards of one round up to a renaming of suits, grouped by the earlier board that they extend."""
+    """The canonical boards of one round, grouped by the board of the previous round that they extend."""
 
     cards: ByteArray  # [board, card] in the order of dealing
     parent: npt.NDArray[np.int32]  # [board] index of the board that it extends; −1 before the first cards
@@ -39,7 +39,7 @@ class Boards(NamedTuple):
 
 
 def canonical_boards(layout: Sequence[int], deck: Deck = FULL) -> tuple[Boards, ...]:
-    """Return the canonical boards of each round, given the number of cards that each round adds.
+    """Return the canonical boards of each round, given how many cards each round adds.
 
     >>> [len(boards.weight) for boards in canonical_boards((0, 3, 1))]
     [1, 1755, 63193]
@@ -51,7 +51,7 @@ def canonical_boards(layout: Sequence[int], deck: Deck = FULL) -> tuple[Boards, 
 
 
 def known_board(cards: Sequence[int], deck: Deck = FULL, symmetry: int | None = None) -> Boards:
-    """Return a `Boards` object with a single given board, to which `add_cards` can add cards.
+    """Return a `Boards` object that contains one given board, so that `add_cards` can extend it.
 
     Only suit permutations in `symmetry` (a bit mask) may identify its extensions. By default these are the permutations
     that map the board's set of cards to itself.
@@ -68,7 +68,7 @@ def known_board(cards: Sequence[int], deck: Deck = FULL, symmetry: int | None = 
 
 
 def add_cards(before: Boards, count: int, deck: Deck = FULL) -> Boards:
-    """Add `count` cards to each board in every way; keep one of all boards that differ only by a renaming of suits."""
+    """Extend each board by `count` cards in every way. Of boards that differ only by suits, one is kept."""
     parents, known = before.cards.shape
     picks = subsets(deck.size - known, count)
     most = parents * len(picks)
@@ -90,7 +90,7 @@ def add_cards(before: Boards, count: int, deck: Deck = FULL) -> Boards:
 
 
 def count_dealt_boards(rounds: Sequence[Boards]) -> IntArray:
-    """Return the number of dealt boards that each canonical board of the last round stands for.
+    """Return how many dealt boards each canonical board of the last round stands for.
 
     The number counts the choices of all rounds. Returns an array of int64, shape (boards of the last round,).
 
@@ -104,7 +104,7 @@ def count_dealt_boards(rounds: Sequence[Boards]) -> IntArray:
 
 
 def board_index(rounds: Sequence[Boards], deck: Deck = FULL) -> BoardIndex:
-    """Build the look-up tables that map any dealt board to its canonical board, which differs only by suits.
+    """Build the look-up tables with which compiled code finds the canonical board of any dealt board.
 
     The kernel `locate` uses these tables.
 
@@ -138,7 +138,7 @@ def board_index(rounds: Sequence[Boards], deck: Deck = FULL) -> BoardIndex:
 
 
 def suit_symmetries(deck: Deck, *sets: Sequence[int]) -> int:
-    """Return a bit mask of the suit permutations that do not change any of the given sets of cards.
+    """Return which suit permutations leave all given sets of cards unchanged, as a bit mask.
 
     >>> suit_symmetries(FULL, FULL.cards("AsAh")).bit_count()  # spades with hearts, clubs with diamonds
     4
@@ -152,7 +152,7 @@ def suit_symmetries(deck: Deck, *sets: Sequence[int]) -> int:
 
 @lru_cache
 def card_permutations(deck: Deck) -> ByteArray:
-    """Return a table of the card numbers after each renaming of suits, shape (permutations, cards).
+    """Return the number of each card after each permutation of the suits, shape (permutations, cards).
 
     Row 0 is the identity.
     """
@@ -166,7 +166,7 @@ def card_permutations(deck: Deck) -> ByteArray:
 
 @lru_cache
 def hand_permutations(deck: Deck, hole_cards: int = 2) -> npt.NDArray[np.int32]:
-    """Return a table of the hand numbers after each renaming of suits.
+    """Return the number of each hand after each permutation of the suits.
 
     The shape is (permutations, hands); row 0 is the identity.
 

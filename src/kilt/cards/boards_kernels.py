@@ -1,4 +1,4 @@
-"""Compiled loops for `boards`: extend boards, find canonical boards, and number the hands on a board."""
+"""Compiled loops that extend boards, find canonical boards, and number the hands on a board."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def extend_boards(
     symmetry: npt.NDArray[np.int32],
     first_child: npt.NDArray[np.int32],
 ) -> int:
-    """Extend each board by new cards in every way, and keep one of the boards that differ only by suits.
+    """Extend each board by new cards in every way. Of boards that differ only by suits, one is kept.
 
     Returns the number of boards that are kept.
 
@@ -90,7 +90,7 @@ def extend_boards(
 
 @kernel
 def find_canonical_board(index: BoardIndex, cards: IntArray) -> tuple[int, int]:
-    """Find the canonical board of some dealt cards, and the suit permutation that maps the cards to it.
+    """Find the canonical board of some dealt cards. Returns it with the suit permutation that leads to it.
 
     Returns the index of the board, among those of its round, and that of the permutation.
     """
@@ -120,7 +120,7 @@ def find_canonical_board(index: BoardIndex, cards: IntArray) -> tuple[int, int]:
 def number_hands(
     bits: IntArray, held: np.int64, symmetry: int, moved: npt.NDArray[np.int32], numbers: npt.NDArray[np.int32]
 ) -> int:
-    """Number the hands on a board, with one number for hands that differ only by suits.
+    """Number the hands on a board. Hands that differ only by suits get the same number.
 
     Hands that share a card with the board get −1. Returns how many numbers there are. `held` is the bit set of the
     board's cards, in the coding of `bits`.

@@ -1,4 +1,4 @@
-"""A deck of cards: convert between card names and numbers, and parse ranges of hands such as ``QQ+,AKs``.
+"""A deck of cards: converts between names and numbers of cards, and parses ranges such as ``QQ+,AKs``.
 
 A deck of R ranks and S suits holds the *highest* R ranks and the *last* S suits of a full deck, as in ACPC game
 definitions: three ranks and two suits are the queens, kings and aces of hearts and spades. Inside a deck cards are
@@ -33,7 +33,7 @@ SUITS = "cdhs"
 
 @dataclass(frozen=True)
 class Deck:
-    """A deck of cards, possibly smaller than 52: the highest `ranks` ranks of the last `suits` suits.
+    """A deck of cards, which may be smaller than 52 cards: the highest `ranks` ranks of the last `suits` suits.
 
     Parameters
     ----------
@@ -316,7 +316,7 @@ FULL = Deck()
 
 
 def range_parts(text: str) -> list[str]:
-    """Return the parts of a range, such as ``QQ+`` and ``KQs:0.5``.
+    """Split the text of a range into its parts, such as ``QQ+`` and ``KQs:0.5``.
 
     >>> range_parts("QQ+, KQs:0.5")
     ['QQ+', 'KQs:0.5']
@@ -325,7 +325,7 @@ def range_parts(text: str) -> list[str]:
 
 
 def subsets(size: int, count: int) -> ByteArray:
-    """Return all sets of `count` numbers from 0 to `size` − 1, as ascending rows in colexicographic order.
+    """Return all sets of `count` numbers from 0 to `size` − 1, one per row, in colexicographic order.
 
     >>> subsets(4, 2).tolist()
     [[0, 1], [0, 2], [1, 2], [0, 3], [1, 3], [2, 3]]

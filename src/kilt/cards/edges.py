@@ -1,4 +1,4 @@
-"""Compute edges: the probability that a hand wins at showdown minus the probability that it loses.
+"""Compute a hand's chance of winning at showdown minus its chance of losing, called its edge.
 
 An edge is between −1 and 1, and equals twice the equity minus 1. Multiplied by the chips at stake, it is the expected
 value of a showdown without further bets. All ways to complete the board are counted.
@@ -44,7 +44,7 @@ def edge(
     *,
     board_size: int = BOARD_SIZE,
 ) -> float:
-    """Return the edge of one hand over another, P(win) − P(loss), over all ways to complete a board.
+    """Return the edge of one hand over another: P(win) − P(loss), over all ways to complete a board.
 
     Parameters
     ----------
@@ -91,7 +91,7 @@ def edge_on(
 def edges(
     opponent: Sequence[int], board: Sequence[int] = (), deck: Deck = FULL, *, board_size: int = BOARD_SIZE
 ) -> FloatArray:
-    """Return the edge of every hand over one known hand, P(win) − P(loss), over all ways to complete a board.
+    """Return the edge of every hand over one known hand: P(win) − P(loss), over all ways to complete a board.
 
     Parameters
     ----------
@@ -151,7 +151,7 @@ def _kept(place: Path) -> FloatArray:
 def deal_edges(
     cards: IntArray, pairs: IntArray, size: int, deck: Deck = FULL, *, board_size: int = BOARD_SIZE
 ) -> npt.NDArray[np.float32]:
-    """Return player 0's edge, P(win) − P(loss), in each of many deals, given the first `size` public cards.
+    """Return player 0's edge in each of many deals: P(win) − P(loss), given the first `size` public cards.
 
     Parameters
     ----------

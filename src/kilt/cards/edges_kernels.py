@@ -1,4 +1,4 @@
-"""Compiled loops for `edges`: count the wins and losses of hands against each other at showdown.
+"""Compiled loops that count the wins and losses of hands against each other at showdown.
 
 `hands` is a `HandList`, and arrays over hands are indexed by its rows.
 """
@@ -41,7 +41,7 @@ def add_edges(
 def pair_edge(
     held: IntArray, rest: IntArray, ways: npt.NDArray[np.int8], hands: HandList, pair: IntArray, tables: HandTables
 ) -> int:
-    """Return the wins minus losses of one hand against another, over all ways to complete a board.
+    """Count the wins minus losses of one hand against another, over all ways to complete a board.
 
     The cards of the board are `held`.
 
@@ -77,7 +77,7 @@ def pair_edges_on(
     tables: HandTables,
     won: IntArray,
 ) -> None:
-    """Write the wins minus losses of one hand against another, over all ways to complete each of several boards.
+    """Count the wins minus losses of one hand against another, over all ways to complete each of several boards.
 
     They are written to `won` [board].
 
@@ -99,7 +99,7 @@ def deal_edges(
     rest: IntArray,
     edge: npt.NDArray[np.float32],
 ) -> None:
-    """Write player 0's edge, P(win) − P(loss), in each of many deals, given the first `size` public cards.
+    """Compute player 0's edge in each of many deals: P(win) − P(loss), given the first `size` public cards.
 
     `cards` [deal, card] has `held` private cards of each player, then the board. `pairs` [deal, player] has the numbers
     of the hands. `edge` [deal] gets the result. `rest` [card of the deck] is scratch.
@@ -127,7 +127,7 @@ def add_pairs(
     sums: Strengths,
     won: IntArray,
 ) -> None:
-    """Count the wins minus losses of every pair of hands on complete boards, and add them to `won`.
+    """Count the wins minus losses of each pair of hands on complete boards, and add them to `won`.
 
     A board counts with its weight.
 

@@ -1,4 +1,4 @@
-"""Compute hand strength: the probability of winning at showdown, with half of the probability of a tie.
+"""Compute hand strength: the probability of winning at showdown, plus half the probability of a tie.
 
 HS, the strength of a hand on a complete board, is the probability of beating a hand drawn uniformly from those that the
 opponent can hold; a tie counts half. One sort ranks all hands of a board, and the sums account exactly for cards that
@@ -50,7 +50,7 @@ class Equity(NamedTuple):
 
 
 class Completions(NamedTuple):
-    """The complete boards that extend a board, up to a renaming of suits, with their weights."""
+    """All ways to complete a board, with their weights. Boards that differ only by suits appear once."""
 
     boards: IntArray  # [way, card]
     weights: IntArray  # [way] number of boards that the board stands for
@@ -59,14 +59,14 @@ class Completions(NamedTuple):
 
 @lru_cache
 def hand_list(deck: Deck = FULL, hole_cards: int = 2) -> HandList:
-    """Return all private hands of `hole_cards` cards as arrays for compiled code."""
+    """Return all private hands as arrays for compiled code, given the number of private cards."""
     holes = deck.holes(hole_cards)
     with_card = [np.flatnonzero((holes == card).any(axis=1)) for card in range(deck.size)]
     return hands_as_arrays(holes, deck)._replace(with_card=np.array(with_card, dtype=np.uint16))
 
 
 def hands_as_arrays(holes: ByteArray, deck: Deck = FULL) -> HandList:
-    """Return the given private hands as arrays for compiled code.
+    """Return given private hands as arrays for compiled code.
 
     `holes` has shape (hands, cards), with the cards of each hand ascending.
     """
@@ -84,7 +84,7 @@ def hands_as_arrays(holes: ByteArray, deck: Deck = FULL) -> HandList:
 
 
 def cards_with_blanks(deck: Deck, hole_cards: int) -> int:
-    """Return the number of cards in a deck, including blank cards in games with one private card.
+    """Return the size of a deck, including the blank cards that are added in games with one private card.
 
     The kernels of `equity_kernels` expect two cards per hand, so each hand of one card gets a blank.
     """
@@ -98,7 +98,7 @@ def _columns(holes: ByteArray, deck: Deck) -> Columns:
 
 
 def ranking_workspace(deck: Deck, hole_cards: int, board_size: int, hands: int | None = None) -> Ranking:
-    """Allocate the arrays that the kernel `rank_board` needs to rank all hands on a board.
+    """Allocate the scratch arrays with which the kernel `rank_board` ranks all hands on a board.
 
     They have room for `hands` hands; by default, for all hands of the deck.
     """
@@ -118,7 +118,7 @@ def ranking_workspace(deck: Deck, hole_cards: int, board_size: int, hands: int |
 
 
 def rank_hands(board: Sequence[int], deck: Deck = FULL, hole_cards: int = 2) -> Ranking:
-    """Rank all private hands that are possible on a complete board, from the weakest to the strongest.
+    """Sort all hands that are possible on a complete board, from the weakest to the strongest.
 
     >>> ranking = rank_hands(FULL.cards("AsKsQsJsTs"))
     >>> len(ranking.order), len(ranking.ends)  # the board plays for everybody: one group
@@ -190,7 +190,7 @@ def hand_strength(
 def distribution(
     board: Sequence[int] = (), deck: Deck = FULL, *, board_size: int = BOARD_SIZE, hole_cards: int = 2
 ) -> IntArray:
-    """Return how often each hand has each strength, over all ways to complete a board.
+    """Return how often each hand reaches each strength, over all ways to complete a board.
 
     Returns
     -------
@@ -232,7 +232,7 @@ def strengths_on_boards(boards: IntArray, deck: Deck = FULL, hole_cards: int = 2
 
 
 def mean_strength(counts: IntArray, power: int = 1) -> FloatArray:
-    """Return each hand's mean strength E[HS], or E[HS²] with ``power=2``, from the result of `distribution`.
+    """Return each hand's mean strength E[HS] or, with ``power=2``, E[HS²], given a `strength_distribution`.
 
     The result is NaN for impossible hands.
     """
@@ -242,7 +242,7 @@ def mean_strength(counts: IntArray, power: int = 1) -> FloatArray:
 
 
 def strength_histogram(counts: IntArray, bins: int) -> FloatArray:
-    """Return a histogram of each hand's strength with `bins` bins of equal width, from the result of `distribution`.
+    """Return a histogram of each hand's strength with `bins` bins of equal width, given a `strength_distribution`.
 
     The shape is (hands, bins). A strength HS falls into bin ⌊HS·bins⌋, and HS = 1 into the last.
     """
@@ -262,7 +262,7 @@ def complete_boards(
     board_size: int = BOARD_SIZE,
     hole_cards: int = 2,
 ) -> Completions:
-    """Return all ways to complete a board, up to a renaming of interchangeable suits.
+    """Return all ways to complete a board. Boards that differ only by interchangeable suits are merged.
 
     Suits are interchangeable unless the board, the weights of a range or a known private hand distinguishes them.
 
@@ -292,7 +292,7 @@ def _extended(board: tuple[int, ...], symmetry: int, deck: Deck, size: int) -> B
 
 
 def parse_hand(text: str, board: Sequence[int] = (), deck: Deck = FULL) -> tuple[int, ...]:
-    """Return the two cards of a hand. Raises CardError if it has a card of the board, or is a range or no hand at all.
+    """Parse a hand of two cards. Raises CardError for a range, or if the hand shares a card with the board.
 
     >>> parse_hand("AA")
     Traceback (most recent call last):

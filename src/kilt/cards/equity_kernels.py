@@ -1,4 +1,4 @@
-"""Compiled loops for `equity`: rank and compare all private hands on a board at once.
+"""Compiled loops that rank and compare all private hands on a board at once.
 
 `hands` is a `HandList`, all private hands of a deck. Arrays over hands are indexed by its rows. Every hand has two
 cards: in games with one private card, the second is a blank that no other hand has, so that one set of kernels
@@ -28,7 +28,7 @@ Columns: TypeAlias = tuple[npt.NDArray[np.uint8], npt.NDArray[np.uint8]]  # [han
 
 
 class HandList(NamedTuple):
-    """Private hands as arrays for compiled code, in the order of `Deck.holes`.
+    """All private hands of a game as arrays for compiled code, in the order of `Deck.holes`.
 
     They are all hands of a deck, or some of them.
     """
@@ -43,7 +43,7 @@ class HandList(NamedTuple):
 
 
 class Ranking(NamedTuple):
-    """The possible hands on one complete board in order of strength, with scratch arrays.
+    """The hands that are possible on one complete board, sorted by strength, with scratch arrays.
 
     `rank_board` fills it. A group is a set of hands of equal strength. Arrays have an entry for each hand; entries of
     `order` and `cards` after the end of the last group are undefined.
@@ -64,7 +64,7 @@ class Ranking(NamedTuple):
 
 
 class PlayerRankings(NamedTuple):
-    """The possible hands of each of two players on one complete board, in order of strength.
+    """The hands that each of two players may hold on one complete board, sorted by strength.
 
     `split_by_player` fills it from a `Ranking`. Side 0 is the player whose values are computed, side 1 the opponent.
     Groups are those of the ranking; a side may have no hand in some of them.
@@ -81,7 +81,7 @@ class PlayerRankings(NamedTuple):
 
 @kernel
 def board_strengths(board: IntArray, hands: HandList, tables: HandTables, out: Strengths) -> None:
-    """Write the strength of every hand on a complete board to `out`; −1 if a hand shares a card with the board.
+    """Compute the strength of every hand on a complete board; −1 if a hand shares a card with the board.
 
     If no flush is possible, strength depends on ranks alone: there are 91 pairs of ranks for 1,326 hands.
     """
@@ -151,7 +151,7 @@ def rank_board(board: IntArray, hands: HandList, tables: HandTables, ranking: Ra
 
 @kernel
 def merge_equivalent_hands(ranking: Ranking, groups: int, symmetry: int, moved: Moved, renamed: Renamed) -> None:
-    """Reduce a ranking to one hand of each group of hands that differ only by interchangeable suits.
+    """Shorten a ranking of hands: of hands that differ only by interchangeable suits, one is kept.
 
     The first hand of each class is kept and stands for the whole class, and the first card of each class of cards for
     that class: sums by card are those of one such card. `symmetry` is a bit mask of suit permutations; bit by bit,
@@ -195,7 +195,7 @@ def merge_equivalent_hands(ranking: Ranking, groups: int, symmetry: int, moved: 
 
 @kernel
 def compatible_weights(live: Order, cards: Columns, reach: FloatArray, by_card: FloatArray, value: FloatArray) -> None:
-    """Write, for each hand, the total weight of the opponent's hands that share no card with it.
+    """For each hand, compute the total weight of the opponent's hands that share no card with it.
 
     Hands that are not `live` get 0. By inclusion and exclusion: from the total, subtract the hands with each of my
     cards; my own hand has then been subtracted twice, and is added back. `by_card` is scratch for one entry per card.
@@ -214,7 +214,7 @@ def compatible_weights(live: Order, cards: Columns, reach: FloatArray, by_card: 
 
 @kernel
 def showdown_values(ranking: Ranking, groups: int, reach: FloatArray, value: FloatArray) -> None:
-    """Write each hand's showdown value: the weight of the hands that it beats minus that of the hands that beat it.
+    """For each hand, compute the weight of the hands that it beats at showdown, minus that of those that beat it.
 
     `reach` has the weights of the opponent's hands; those that share a card with the hand do not count [Johanson16
     §2.4].
@@ -254,7 +254,9 @@ def showdown_values(ranking: Ranking, groups: int, reach: FloatArray, value: Flo
 def showdown_values_of_ranges(
     ranking: Ranking, groups: int, reach: Floats, by_card: Floats, result: Floats, whole: Floats
 ) -> None:
-    """Compute the showdown values of all hands against `LANES` ranges of the opponent at once.
+    """Compute the showdown values of all hands against several ranges of the opponent at once.
+
+    There are `LANES` ranges.
 
     The results are those of `showdown_values` and `compatible_weights`.
 
@@ -297,7 +299,7 @@ def showdown_values_of_ranges(
 def split_by_player(
     ranking: Ranking, groups: int, mine: Held, theirs: Held, every: bool, sides: PlayerRankings
 ) -> tuple[int, int]:
-    """Split a ranking of hands into the hands that each player may hold, and return how many each player has.
+    """Split a ranking into the hands that each player may hold. Returns each player's number of hands.
 
     If `every` is set, the first player has all hands.
     """
@@ -328,7 +330,9 @@ def split_by_player(
 def showdown_values_by_player(
     sides: PlayerRankings, groups: int, weighted: bool, reach: Floats, by_card: Floats, result: Floats, whole: Floats
 ) -> None:
-    """Compute showdown values like `showdown_values_of_ranges`, for two players who may hold different sets of hands.
+    """Compute showdown values for two players who may hold different hands, against several ranges at once.
+
+    The results are like those of `showdown_values_of_ranges`.
 
     `reach` is over the opponent's hands, the other arrays over the player's. After the opponent's last hand, `reach`
     has a 0 for hands that only the player may hold.
@@ -370,7 +374,9 @@ def showdown_values_by_player(
 def ties_between(
     sides: PlayerRankings, groups: int, weighted: bool, reach: Floats, by_card: Floats, tied: Floats
 ) -> None:
-    """Write the total weight of the opponent's hands that each hand ties with, for `LANES` ranges at once.
+    """For each hand, compute the total weight of the opponent's hands that tie with it, for several ranges at once.
+
+    There are `LANES` ranges.
 
     The arrays are those of `showdown_values_by_player`.
     """

@@ -57,7 +57,7 @@ _LOW, _HIGH = 7, 6  # number of ranks that the lower and the upper half of a key
 
 @lru_cache
 def hand_tables(cards: int, deck: Deck = FULL) -> HandTables:
-    """Build the look-up tables that rank hands of `cards` cards from `deck`."""
+    """Build the look-up tables that rank hands with a given number of cards from a deck."""
     if not 1 <= cards <= MAX_CARDS:
         raise CardError(f"a hand of {cards} cards cannot be ranked: use 1 to {MAX_CARDS} cards")
     counts, low, high = _rank_counts(cards)
@@ -91,7 +91,7 @@ def hand_tables(cards: int, deck: Deck = FULL) -> HandTables:
 
 
 def strengths(cards: npt.ArrayLike, deck: Deck = FULL) -> Strengths:
-    """Return the strength of each of many hands; `cards` has one hand per row.
+    """Return the strength of each of many hands, given one hand per row. Stronger hands have higher numbers.
 
     >>> strengths([FULL.cards("AsAhAdAcKs"), FULL.cards("AsAhAdAcQs")])
     array([7451, 7450], dtype=int16)
@@ -107,7 +107,7 @@ def strengths(cards: npt.ArrayLike, deck: Deck = FULL) -> Strengths:
 
 
 def strength(cards: str | Sequence[int], deck: Deck = FULL) -> int:
-    """Return the strength of one hand, given by card names or by card numbers; a stronger hand has a higher number.
+    """Return the strength of one hand, given as card names or numbers. Stronger hands have higher numbers.
 
     It does what `hands_kernels.look_up` does, but nothing is compiled for it.
     """
@@ -132,7 +132,7 @@ def _require_cards(numbers: Sequence[int], deck: Deck) -> None:
 
 
 def category(value: int, cards: int = 5) -> str:
-    """Return the name of a hand's category, such as ``flush``, given the hand's strength.
+    """Return the category of a hand, such as ``flush``, given the hand's strength.
 
     `cards` is the number of cards in the hand, since different numbers of cards have different scales.
 
@@ -144,7 +144,7 @@ def category(value: int, cards: int = 5) -> str:
 
 
 def count_categories(cards: int = MAX_CARDS, deck: Deck = FULL) -> dict[str, int]:
-    """Enumerate all hands of `cards` cards, and return the number of hands in each category.
+    """Enumerate all hands with a given number of cards, and count the hands of each category.
 
     >>> count_categories(5)["flush"]
     5108
@@ -158,7 +158,7 @@ def count_categories(cards: int = MAX_CARDS, deck: Deck = FULL) -> dict[str, int
 
 
 def best_five(cards: str | Sequence[int], deck: Deck = FULL) -> tuple[int, ...]:
-    """Return the best five cards of a hand, with pairs and sets before kickers.
+    """Return the best five cards of a hand, pairs and sets before kickers.
 
     A hand of fewer than five cards is returned whole.
 

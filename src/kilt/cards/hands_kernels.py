@@ -41,14 +41,14 @@ class HandTables(NamedTuple):
 
 @inlined
 def look_up_ranks(key: Word, tables: HandTables) -> int:
-    """Return the strength of a hand from the ranks of its cards, ignoring flushes."""
+    """Return the strength of a hand by the ranks of its cards alone, without regard to flushes."""
     strength: int = tables.strength[tables.low[key & LOW_MASK] + tables.high[(key >> HIGH_SHIFT) & HIGH_MASK]]
     return strength
 
 
 @inlined
 def look_up(key: Word, bits: Word, tables: HandTables) -> int:
-    """Look up the strength of one hand in tables.
+    """Return the strength of one hand, looked up in tables.
 
     The hand is given as its key and its bit set of cards.
     """
@@ -63,7 +63,7 @@ def look_up(key: Word, bits: Word, tables: HandTables) -> int:
 
 @kernel
 def strengths(cards: ByteArray, tables: HandTables, out: Strengths) -> None:
-    """Compute the strength of each hand, and store it in `out`. Each row of `cards` is a hand."""
+    """Compute the strength of each hand, given one hand per row, and store it in `out`."""
     for i in range(cards.shape[0]):
         key = np.int64(tables.start)
         bits = np.int64(0)
@@ -78,7 +78,7 @@ def strengths(cards: ByteArray, tables: HandTables, out: Strengths) -> None:
 def showdown_winners(
     cards: IntArray, held: int, tables: HandTables, hands: IntArray, outcome: npt.NDArray[np.float32]
 ) -> None:
-    """Determine the winner of the showdown in each of many deals, and number both players' private hands.
+    """Find the winner of the showdown in each of many deals, and number both players' private hands.
 
     `cards` [deal, card] has `held` private cards of each player, then the board. `hands` [deal, player] gets the
     numbers of the hands, and `outcome` [deal] is 1 if player 0 wins, −1 if player 1 wins, and 0 for a split pot.
@@ -107,7 +107,7 @@ def showdown_winners(
 
 @kernel
 def count_strengths(deck_size: int, cards: int, tables: HandTables, counts: IntArray) -> None:
-    """Enumerate all hands of `cards` cards, and add the number of hands of each strength to `counts`.
+    """Enumerate all hands with a given number of cards, and count the hands of each strength.
 
     The loop visits hands in lexicographic order and keeps keys and bits of each prefix, so a step costs one addition.
     """

@@ -1,4 +1,4 @@
-"""Number poker hands without gaps, with one index for all hands that differ only by a renaming of suits.
+"""Number poker hands without gaps. Hands that differ only by the names of suits share a number.
 
 The algorithm is that of Kevin Waugh, "A fast and optimal hand isomorphism algorithm" (2013). A *layout* is the number
 of cards in each round: ``(2, 3, 1, 1)`` is a hold'em hand from hole cards to river, ``(3,)`` a flop alone, ``(2, 5)`` a
@@ -52,7 +52,7 @@ MOST_CARDS = 7  # so that tables stay small (2²¹ entries at worst) and product
 
 @dataclass(frozen=True)
 class Isomorphism:
-    """A numbering of hands from 0 without gaps, in which hands that differ only by suits share an index.
+    """A numbering of poker hands without gaps, in which hands that differ only by suits share an index.
 
     A hand is the cards of its rounds, one after another. For one hand, `index` returns an int; for an array
     of hands, an array.
@@ -87,7 +87,7 @@ class Isomorphism:
 
     @property
     def size(self) -> int:
-        """The number of different hands, if hands that differ only by suits count once."""
+        """The number of different hands, where hands that differ only by suits count as one."""
         return int(self.tables.offset[-1])
 
     @cached_property
@@ -121,7 +121,9 @@ class Isomorphism:
         return int(out[0]) if plain else out.reshape(hands.shape[:-1])
 
     def unindex(self, index: Numbers | Sequence[int] | int) -> ByteArray:
-        """Return the canonical hand of each index, which stands for all hands with this index, shape (..., cards).
+        """Return the hand that belongs to each index, shape (..., cards).
+
+        It stands for all hands that differ from it only by suits.
 
         The cards of each round are in ascending order.
         """
@@ -135,7 +137,7 @@ class Isomorphism:
     @overload
     def orbit(self, index: Numbers | Sequence[int]) -> IntArray: ...
     def orbit(self, index: Numbers | Sequence[int] | int) -> IntArray | int:
-        """Return the number of hands that share each index."""
+        """Return how many hands share each index."""
         indices = _checked("index", np.asarray(index), self.size).astype(np.int64)
         out = np.empty(indices.size, dtype=np.int64)
         orbit_many(indices.reshape(-1), out, self.tables)

@@ -1,4 +1,4 @@
-"""Compiled loops for `isomorphism`: convert hands to indices and back, one at a time or in batches.
+"""Compiled loops that convert hands to indices and back, one at a time or many at once.
 
 All facts about layout and deck are in `IndexTables`, so one compiled kernel serves every layout and deck. Four suits
 always take part; suits that a smaller deck lacks hold no cards. Kernels do not check their input.
@@ -20,7 +20,7 @@ LANE = 16  # bits per suit in a word that has a set of ranks for each of four su
 
 
 class IndexTables(NamedTuple):
-    """Look-up tables that convert the hands of one layout and deck to indices and back.
+    """Look-up tables that convert hands to indices and back, for one deck and one number of cards per round.
 
     `isomorphism` computes them once; its docstring explains the terms.
     """
@@ -45,7 +45,7 @@ class IndexTables(NamedTuple):
 
 @inlined
 def index_one(cards: ByteArray, t: IndexTables) -> int:
-    """Return the index of one hand; hands that differ only by a renaming of suits share an index."""
+    """Return the index of one hand. Hands that differ only by suits share an index."""
     shapes = 0
     for i in range(len(cards)):
         shapes += t.step[i, cards[i]]
@@ -91,7 +91,7 @@ def index_one(cards: ByteArray, t: IndexTables) -> int:
 
 @inlined
 def encode_suit(code: int, k: int, place: int, t: IndexTables) -> int:
-    """Return the contribution of one suit to the index of a hand.
+    """Return what the cards of one suit contribute to the index of a hand.
 
     The suit is at position `place` of configuration `k`, and `code` describes its cards. Sorted numbers x₀ ≤ x₁ ≤ …
     have the number C(x₀, 1) + C(x₁ + 1, 2) + … among the multisets of their size.
@@ -103,7 +103,7 @@ def encode_suit(code: int, k: int, place: int, t: IndexTables) -> int:
 
 @inlined
 def extract_suit(rest: int, k: int, place: int, t: IndexTables) -> tuple[int, int]:
-    """Extract the code of one suit from the index of a hand, and return it with the rest of the index.
+    """Extract the code of one suit's cards from the index of a hand. Returns the code and the rest of the index.
 
     This is the inverse of `encode_suit`, for the last remaining suit.
     """
@@ -133,7 +133,7 @@ def binomial_coefficient(n: int, k: int) -> int:
 
 @inlined
 def find_configuration(index: int, t: IndexTables) -> int:
-    """Return the configuration to which an index belongs, by binary search.
+    """Find the range of indices to which an index belongs, by binary search.
 
     A configuration is the sorted shapes of a hand's suits, and has a range of indices.
     """
@@ -149,7 +149,7 @@ def find_configuration(index: int, t: IndexTables) -> int:
 
 @inlined
 def unindex_one(index: int, out: ByteArray, t: IndexTables) -> None:
-    """Write the canonical hand of an index to `out`, with the cards of each round in ascending order."""
+    """Write the hand that belongs to an index to `out`, with the cards of each round in ascending order."""
     k = find_configuration(index, t)
     rest = index - t.offset[k]
     written = 0  # cards so far, four bits per round
@@ -185,7 +185,7 @@ def insert_card(card: int, out: ByteArray, first: int, end: int) -> None:
 
 @inlined
 def orbit_one(index: int, t: IndexTables) -> int:
-    """Return the number of hands that share an index.
+    """Return how many hands share an index.
 
     It is the number of ways to deal the codes of the index to the suits: a multinomial coefficient.
     """
@@ -217,7 +217,7 @@ def unindex_many(indices: IntArray, out: ByteArray, t: IndexTables) -> None:
 
 @kernel
 def orbit_many(indices: IntArray, out: IntArray, t: IndexTables) -> None:
-    """Write the number of hands that share each index to `out`."""
+    """Write to `out` how many hands share each index."""
     for i in range(len(indices)):
         out[i] = orbit_one(indices[i], t)
 

@@ -1,4 +1,4 @@
-"""Compiled loops for `equity`: sums of wins, losses and hand strength over complete boards."""
+"""Compiled loops that sum wins, losses and strengths of hands over complete boards."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from kilt.jit import kernel
 def board_strengths_many(
     boards: IntArray, hands: HandList, tables: HandTables, ranking: Ranking, opponents: int, rows: Strengths
 ) -> None:
-    """Write the strength of every hand on each complete board: 2·wins + ties against all hands of the opponent.
+    """Compute the strength of every hand on each complete board: twice the wins plus the ties against all other hands.
 
     `opponents` is the number of hands that the other player can hold. Hands that share a card with the board get −1.
     """
@@ -60,7 +60,7 @@ def sum_showdowns(
     won: FloatArray,
     total: FloatArray,
 ) -> None:
-    """Add up the showdown values of each class of hands over complete boards.
+    """Sum the showdown values of each class of hands over complete boards.
 
     Adds the values to `won` [class] and the weight of the opponent's hands that share no card with the hand to `total`
     [class].
@@ -87,7 +87,7 @@ def count_wins_against_few(
     won: npt.NDArray[np.int32],
     met: npt.NDArray[np.int32],
 ) -> None:
-    """Count each hand's wins minus losses against each of a few hands of the opponent, on complete boards.
+    """Count each hand's wins minus losses against a few given hands of the opponent, on complete boards.
 
     Adds the counts to `won` [opponent, hand], and to `met` the boards on which both hands are possible. With few
     opponents, this is less work than ranking all hands. Whether a hand and an opponent share a card is not checked.

@@ -1,4 +1,4 @@
-"""Load agents by name, for commands, configurations and the page in the browser.
+"""Load agents by name, for commands, configurations and the web page.
 
 ===============================  =====================================================================================
 ``always-call``                  a baseline, see `kilt.play.agent.BASELINES`
@@ -81,7 +81,7 @@ _CLASS = re.compile(r"(.+\.py):([^:]*)", re.DOTALL)
 
 
 def load_once(name: str) -> Agent:
-    """Return the agent with a given name, loaded once per process.
+    """Return the agent with a given name. It is loaded only once per process.
 
     Other processes of a match import this function by name.
     """
@@ -150,13 +150,13 @@ def _written(name: str) -> int:
 
 
 def own_game(agent: Agent) -> Holdem | None:
-    """Return the game that an agent was made for; None if it plays any poker game."""
+    """Return the game for which an agent was made, or None if it can play any poker game."""
     game = getattr(agent, "game", None)
     return game if isinstance(game, Holdem) else None
 
 
 def game_for(agent: Agent, game: Holdem | None = None) -> Holdem:
-    """Return the game that an agent plays: its own game, or else `game`. Raises PlayError if it cannot play `game`."""
+    """Return the game that an agent plays: its own, or else the given one. Raises PlayError if they do not match."""
     own = own_game(agent) or game
     if own is None:
         raise PlayError(f"{agent.name} plays any poker game: give the `game`")
@@ -205,7 +205,7 @@ def _solved_here(spec: str) -> StrategyAgent:
 
 
 def blueprint_folder(spec: str) -> tuple[Path, list[str]]:
-    """Split a name such as ``RUN@RULE`` into the folder of the run and a list of the parts after @.
+    """Split an agent's name such as ``RUN@RULE``. Returns the folder of the run, and the parts after each @.
 
     If there is no such folder, the path is the whole name, and the list is empty.
     """
@@ -217,12 +217,12 @@ def blueprint_folder(spec: str) -> tuple[Path, list[str]]:
 
 
 def chooses_rule(spec: str) -> bool:
-    """Return whether the name of a run ends with a post-processing rule, as ``RUN@RULE`` does."""
+    """Return whether a name such as ``RUN@RULE`` ends with a post-processing rule."""
     return any(part != BLUEPRINT for part in blueprint_folder(spec)[1])
 
 
 def uses_resolving(run: str | Path) -> bool:
-    """Return whether the agent of a run solves subgames during play, as its configuration may request."""
+    """Return whether the agent of a run solves subgames while it plays, as its configuration may request."""
     place, rest = blueprint_folder(str(run))
     stored = place / STRATEGY
     if BLUEPRINT in rest or not exists(stored) or kind_of(stored) != KIND:
@@ -231,7 +231,7 @@ def uses_resolving(run: str | Path) -> bool:
 
 
 def describe_strategy(agent: Agent) -> str:
-    """Return a description in words of the solved strategy that an agent plays; empty for agents without one.
+    """Describe in words which solved strategy an agent plays. Empty for agents without a solved strategy.
 
     >>> describe_strategy(BASELINES["always-call"])
     ''
@@ -255,7 +255,7 @@ def describe_strategy(agent: Agent) -> str:
 
 
 def strategies_to_evaluate(spec: str, agent: Agent) -> tuple[str, ...]:
-    """Return the names of all strategies to evaluate for a player, beginning with the one that it plays.
+    """Return the names of all strategies of a player that should be evaluated. The played one comes first.
 
     The average strategy is second if the player is a run that post-processes it, and if the name has no ``@RULE``.
     """
@@ -265,13 +265,13 @@ def strategies_to_evaluate(spec: str, agent: Agent) -> tuple[str, ...]:
 
 
 def describe_blueprint(agent: BlueprintAgent) -> str:
-    """Return a description in words of the strategy in a blueprint's table, without the effect of re-solving."""
+    """Describe in words the strategy that a blueprint's table contains, without the effect of re-solving."""
     how = f"{AS_PLAYED} without re-solving" if RESOLVE in agent.blueprint.figures.get("agent", {}) else AS_PLAYED
     return strategy_name(agent.rule, agent.blueprint.figures, how)
 
 
 def blueprint_agent(spec: str) -> BlueprintAgent:
-    """Return the agent of a blueprint, given the folder and, after @, optional post-processing and bet translation."""
+    """Load the agent of a blueprint from a folder name, which may end with ``@`` and a post-processing rule."""
     place, rest = blueprint_folder(spec)
     if any(part.partition(":")[0] == RESOLVE for part in rest):
         raise PlayError(

@@ -33,7 +33,7 @@ HABITS = {name: alias for alias, name in ALIASES.items()}  # baseline to its nam
 
 
 def agent_profile(game: str | Game, agent: str | Agent, threads: int = 1) -> tuple[Problem, Array]:
-    """Return a game in a form that can be evaluated, and the strategy of an agent for both seats as a table.
+    """Return an agent's strategy for both seats as a table, and the game in a form that can be evaluated.
 
     The agents in `AGENTS` ignore their cards, so that large games are possible too. For any other agent, the method
     `policy` is called at every public state, and the game must be small enough for a flat tree.

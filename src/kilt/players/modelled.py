@@ -32,7 +32,7 @@ from kilt.strategy.translate import Mapping, pseudo_harmonic
 
 
 def log_text(path: Path) -> str:
-    """Return the text of a log file. Raises ArtifactError if it cannot be read."""
+    """Return the text of a log file. Raises ArtifactError if the file cannot be read."""
     with artifact.os_errors(f"{path} cannot be read"):
         return decode_log(path.read_bytes())
 
@@ -45,7 +45,7 @@ def observer_for(
     mapping: Mapping = pseudo_harmonic,
     tick: Tick = lambda what, share: None,
 ) -> Iterator[Observer]:
-    """Make an object that counts a player's actions at the information sets of a run, a configuration or a game.
+    """Return an object that counts a player's actions at the information sets of a run, a configuration or a game.
 
     Parameters
     ----------
@@ -108,7 +108,7 @@ def _whole_game(game: str | Holdem, player: str, form: str | None, mucked: str) 
 def model_opponent(
     logs: str | Path | Sequence[str | Path], player: str, target: str | Path, *, mucked: str = SHOWN, skip: bool = False
 ) -> OpponentModel:
-    r"""Build a model of an opponent: count the player's actions at each information set in logged hands.
+    r"""Build a model of an opponent by counting the player's actions at each information set in logged hands.
 
     Parameters
     ----------

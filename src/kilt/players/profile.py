@@ -1,4 +1,4 @@
-"""References to strategies that are to be evaluated: those of a run, or of an agent with a given name.
+"""References to strategies that should be evaluated: the strategies of a run, or that of an agent.
 
 A run has two strategies if its agent post-processes: the average strategy of its solver, and the strategy that its
 agent plays. `StrategyRef.all_of_run` returns both, and their attribute `strategy` tells them apart.
@@ -60,7 +60,7 @@ KEPT = "best-responses"  # folder in a run for best responses that are computed 
 
 @dataclass(frozen=True)
 class StrategyRef:
-    """A reference to the strategy of a run or an agent, which is loaded when it is evaluated. It can be pickled.
+    """A reference to the strategy of a run or an agent, which is loaded only when it is evaluated.
 
     Attributes
     ----------
@@ -87,7 +87,7 @@ class StrategyRef:
 
     @classmethod
     def of_run(cls, run: Path) -> StrategyRef:
-        """Return a reference to the strategy of a run, given by its name.
+        """Return a reference to the strategy of a run, given by name.
 
         Raises RunError if the run has no strategy yet. The name of a run stands for its solved strategy. ``RUN@RULE``
         and the folder of an exported agent stand for the strategy as played.
@@ -107,7 +107,7 @@ class StrategyRef:
 
     @classmethod
     def all_of_run(cls, run: Path, warn: Callable[[str], None] = lambda text: None) -> tuple[StrategyRef, ...]:
-        """Return references to all strategies of a run that are to be evaluated.
+        """Return references to all strategies of a run that should be evaluated.
 
         The first is the one that `of_run` returns. There are two if the solved strategy and the strategy as played
         differ, and if the name does not choose one of them by ``@RULE``. If memory cannot hold the second, it is
@@ -128,7 +128,7 @@ class StrategyRef:
     def load(
         self, threads: int = 1, *, shared: bool = False, device: str = CPU
     ) -> tuple[Evaluator[Any], Array, dict[str, Any]]:
-        """Load the strategy, with the evaluator of its game and the measurements that were saved with it.
+        """Load the strategy, together with the evaluator of its game and the measurements saved with it.
 
         The evaluator computes exploitability. If workers share the game (`shared`), the game is stored with vectors of
         hands, as it is for several threads.
@@ -161,7 +161,7 @@ class StrategyRef:
     def flop_responses(
         self, problem: AbstractProblem, strategy: Array, flops: int | None = None, seed: int = 0, device: str = CPU
     ) -> FlopResponses:
-        """Return an object that computes best responses to a run's strategy, one flop at a time.
+        """Return a computation of best responses to a run's strategy, one flop at a time.
 
         Results of finished flops are read from the run's folder.
 
@@ -192,14 +192,14 @@ class StrategyRef:
         return FlopResponses.start_or_resume(walks, name, problem.abstract.fingerprint, path, draws)
 
     def response_values(self, walks: Walks, engine: Engine, workers: int) -> tuple[tuple[float, float], float]:
-        """Return the values of best responses in both seats, and the value of the strategy itself for player 0.
+        """Return what best responses win in both seats, and the value of the strategy itself for player 0.
 
         Workers compute them: see `evaluate.responses`.
         """
         return response_values(walks, _walks, (self._anywhere,), engine, workers)
 
     def flop_crew(self, problem: AbstractProblem, engine: Engine, workers: int) -> Crew:
-        """Hire workers that compute best responses, each to a strategy on one flop at a time.
+        """Start workers that compute best responses to the strategy, one flop at a time.
 
         Each needs the memory of one thread.
         """
@@ -255,7 +255,7 @@ def _flop_walks(subject: StrategyRef) -> FlopWalks:
 
 
 class AsPlayed(NamedTuple):
-    """The name and the exploitability of the strategy that the agent of a run plays."""
+    """The strategy that the agent of a run plays, after post-processing: its name and its exploitability."""
 
     strategy: str  # name of the strategy
     exploitability: float  # chips per game

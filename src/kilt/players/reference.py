@@ -1,4 +1,4 @@
-"""Convert anything that stands for a player, such as a name or a run, to a `Player` that can play or be evaluated.
+"""Turn anything that stands for a player, such as a name or a run, into a `Player` object.
 
 >>> caller = player("always-call", "leduc")
 >>> caller.agent.name, round(caller.profile().exploitability(), 6)
@@ -62,11 +62,14 @@ class PlayerNames(Protocol):
     """The interface of objects that decide which names stand for players."""
 
     def reference(self, name: str) -> str:
-        """Return a name that `kilt.players.agents.load_agent` understands. Raises PlayError for an unknown name."""
+        """Return the name by which `kilt.players.agents.load_agent` loads a player.
+
+        Raises PlayError for an unknown name.
+        """
 
 
 class AnyPlayerName:
-    """The namespace of the command line and of Python: all names and paths that `load_agent` understands."""
+    """The names of players in commands and in Python: all names and paths that `load_agent` understands."""
 
     def reference(self, name: str) -> str:
         """Return the name unchanged."""
@@ -77,7 +80,7 @@ ANY_PLAYER_NAME = AnyPlayerName()
 
 
 class Profile(NamedTuple):
-    """The strategy of a player in both seats, with an evaluator that computes how exploitable it is.
+    """A player's strategy for both seats, with an evaluator that computes its exploitability.
 
     Attributes
     ----------
@@ -159,7 +162,7 @@ class Player:
     def strategies(
         self, game: str | Game | None = None, warn: Callable[[str], None] = lambda text: None
     ) -> tuple[StrategyRef, ...]:
-        """Return references to all strategies of the player, beginning with the one that the player's name stands for.
+        """Return references to all strategies of the player. The one that the player's name stands for comes first.
 
         A run whose agent post-processes has two strategies: the average strategy, and the strategy as played. If
         memory cannot hold one of them, it is omitted, and `warn` is called.

@@ -64,7 +64,7 @@ def plot_classes(
 
 
 def plot_distances(distances: Array, labels: Labels, title: str, path: str | Path) -> None:
-    """Draw a matrix of the distances between boards. Boards are ordered by class, and lines separate the classes.
+    """Draw the distances between boards as a matrix. Boards are sorted by class, and lines separate the classes.
 
     Parameters
     ----------
@@ -119,7 +119,7 @@ def plot_balance(boards: IntArray, deals: FloatArray, title: str, path: str | Pa
 
 
 def plot_errors(errors: FloatArray, title: str, path: str | Path) -> None:
-    """Draw the clustering error against the number of classes, like [Schmid15 figure 4].
+    """Draw the clustering error against the number of classes of boards, like [Schmid15 figure 4].
 
     Parameters
     ----------

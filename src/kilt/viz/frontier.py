@@ -1,4 +1,4 @@
-"""Draw how much counter-strategies win against an opponent (exploitation), and how exploitable they are themselves."""
+"""Draw the results of counter-strategies: how much they win against an opponent, and how exploitable they are."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Curve(NamedTuple):
 def plot_frontier(
     panels: Mapping[str, Sequence[Curve]], beside: Sequence[Curve], title: str, path: str | Path, unit: str = "mbb/g"
 ) -> None:
-    """Draw how much strategies win against an opponent (exploitation), depending on their own exploitability.
+    """Draw how much strategies win against an opponent, depending on how exploitable they are themselves.
 
     Each group of curves has its own panel.
 

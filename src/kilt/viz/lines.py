@@ -1,4 +1,4 @@
-"""Draw results with error bars against the quantity that was varied."""
+"""Draw measured results with error bars, against the quantity that was varied."""
 
 from __future__ import annotations
 

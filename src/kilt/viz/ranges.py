@@ -1,4 +1,4 @@
-"""Draw hand grids: a strategy for every starting hand, in the square of hands that poker players know.
+"""Draw hand grids: a player's strategy for every starting hand, in the usual square of hands.
 
 Each cell is a hand: pairs are on the diagonal, suited hands above it, offsuit hands below it, with the highest ranks
 first. The bar in a cell is split by action: fold is red, call is blue, raises are green, and larger raises are darker.
@@ -38,7 +38,7 @@ COLUMNS = 3  # largest number of panels in a row
 
 @dataclass(frozen=True)
 class Grid:
-    """A strategy at one decision for each starting hand, in a square with the highest ranks first.
+    """A hand grid: the strategy for each starting hand at one decision, in a square with the highest ranks first.
 
     Attributes
     ----------
@@ -70,12 +70,12 @@ class Grid:
 
 
 def first_decisions(blueprint: Blueprint, count: int = PANELS) -> list[int]:
-    """Return the nodes of the first `count` decisions before the flop: the opening, the responses to it, and so on."""
+    """Return the tree nodes of the first `count` decisions before the flop, such as the opening and the response."""
     return [early.node for early in first_round_decisions(blueprint)][:count]
 
 
 def preflop_grids(blueprint: Blueprint, decisions: Sequence[int]) -> list[Grid]:
-    """Return a blueprint's strategy for every starting hand, at several decisions before the flop.
+    """Return hand grids of a blueprint's strategy, at several decisions before the flop.
 
     Parameters
     ----------
@@ -116,7 +116,7 @@ def plot_ranges(panels: Sequence[Grid], title: str, path: str | Path) -> None:
 
 
 def range_figure(panels: Sequence[Grid], title: str) -> Figure:
-    """Return the figure that `plot_ranges` writes to a file."""
+    """Return a figure with several hand grids next to each other."""
     columns = min(COLUMNS, len(panels))
     lines = -(-len(panels) // columns)
     size = max(len(grid.ranks) for grid in panels)
@@ -134,7 +134,7 @@ def range_figure(panels: Sequence[Grid], title: str) -> Figure:
 
 
 def describe_decision(position: Betting) -> str:
-    """Return a description in words of a decision before the flop: who acts, and what happened before.
+    """Describe a decision before the flop in words: who acts, and what happened before.
 
     >>> from kilt.games import load_game
     >>> game = load_game("holdem.nolimit.2p")
@@ -163,7 +163,7 @@ def _words(position: Betting, action: str) -> str:
 
 
 def policy_grid(agent: PolicyAgent, game: Holdem, position: Betting) -> Grid:
-    """Return an agent's strategy for every starting hand, at one decision before the flop.
+    """Return a hand grid of an agent's strategy at one decision before the flop.
 
     Parameters
     ----------
@@ -221,7 +221,7 @@ def _hand(deck: Deck, i: int, j: int) -> int | None:
 
 
 def action_colours(actions: Sequence[str]) -> list[str]:
-    """Return the colour of each action at a decision. The largest raise is the darkest."""
+    """Return the colour of each action at a decision. Larger raises are darker."""
     raises = [place for place, action in enumerate(actions) if action not in ("fold", "call", "check")]
     low, high = np.array(GREENS)
     found: list[str] = []

@@ -1,4 +1,4 @@
-"""Write a report about a run: one HTML page with everything about a blueprint, including pictures.
+"""Write a report about a blueprint: one HTML page with its settings, results and pictures.
 
 The page needs no other files, no network and no scripts, so that users can send it and keep it. `collect_contents`
 collects its content from a blueprint as plain data, `Contents`.
@@ -66,7 +66,7 @@ class MatchResult(NamedTuple):
 
 @dataclass(frozen=True)
 class Contents:
-    """The content of a report. Empty fields are left out of the page."""
+    """The content of a report. Empty fields do not appear on the page."""
 
     title: str
     built: tuple[tuple[str, str], ...] = ()  # what was built, with its settings
@@ -89,7 +89,7 @@ def collect_contents(
     sanity: Report | Sequence[Report] = (),
     commands: Sequence[tuple[str, str]] = (),
 ) -> Contents:
-    """Collect the content of a report about a blueprint. It has hand grids if the game deals two private cards.
+    """Collect the content of a report about a blueprint.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Draw how much a run's average strategy wins against simple opponents, against the time of the run."""
+"""Draw how a run's win rates against simple opponents develop over time."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from kilt.viz.picture import save_figure
 
 
 def measured_opponents(steps: Sequence[Step]) -> list[str]:
-    """Return the names of the opponents against whom a run was measured.
+    """Return the names of the opponents against whom the win rate of a run was measured.
 
     >>> measured_opponents([Step(1, 0.5, 0, 0, 0, {"always-call": 120.0, "always-fold": 600.0})])
     ['always-call', 'always-fold']
@@ -24,7 +24,7 @@ def measured_opponents(steps: Sequence[Step]) -> list[str]:
 
 
 def plot_win_rates(steps: Sequence[Step], title: str, path: str | Path) -> None:
-    """Draw win rates of a run's average strategy against time, with a panel for each opponent.
+    """Draw win rates of a run's average strategy over time, with a panel for each opponent.
 
     Parameters
     ----------
@@ -39,7 +39,7 @@ def plot_win_rates(steps: Sequence[Step], title: str, path: str | Path) -> None:
 
 
 def win_rate_figure(steps: Sequence[Step], title: str) -> Figure:
-    """Return the figure that `plot_win_rates` writes to a file."""
+    """Return a figure of win rates over time, with a panel for each opponent."""
     names = measured_opponents(steps)
     if not names:
         raise RunError(
