@@ -1,4 +1,4 @@
-"""The text protocol of the Annual Computer Poker Competition (ACPC): messages between dealer and players, and logs.
+"""The text protocol of the Annual Computer Poker Competition (ACPC): messages between a dealer and players, and logs.
 
 After every action, a dealer sends each player the state of the match. The player to act answers with the same line and
 an action. A log has one line per hand. The network part is in `play.net`.
@@ -53,7 +53,7 @@ _CHIPS = re.compile(r"-?[0-9]{1,15}(\.[0-9]{1,6})?")
 
 @dataclass(frozen=True)
 class MatchState:
-    """The state of a hand as the dealer sends it to one player, without the cards that this player cannot see.
+    """The state of a hand as a dealer sends it to one player, without the opponent's hidden cards.
 
     `str` returns the dealer's line.
     """
@@ -66,12 +66,12 @@ class MatchState:
 
     @property
     def hand(self) -> tuple[int, ...]:
-        """Private cards of the player who receives the state."""
+        """The private cards of the player who receives the state."""
         return self.holes[self.viewer]
 
     @property
     def my_turn(self) -> bool:
-        """Whether the player who receives the state is to act."""
+        """Whether the player who receives the state is the next to act."""
         return self.position.actor == self.viewer
 
     @property
@@ -89,7 +89,7 @@ class MatchState:
         return Observation(self.position, self.hand, self.board, keys[self.viewer])
 
     def played_hand(self, game: Holdem) -> PlayedHand:
-        """Return a finished hand as the player who received this state saw it.
+        """Return a finished hand from the point of view of the player who received this state.
 
         Raises PlayError if there was a showdown but the opponent's cards are missing.
         """
@@ -112,7 +112,7 @@ class MatchState:
 
 
 def state_for_player(viewer: int, number: int, position: Betting, cards: Cards) -> MatchState:
-    """Return the state of a hand as a dealer sends it to the player at position `viewer`.
+    """Return the state of a hand as a dealer sends it to one player.
 
     The opponent's cards are included only after a showdown.
 
@@ -130,7 +130,7 @@ def state_for_player(viewer: int, number: int, position: Betting, cards: Cards) 
 
 
 def read_state(line: str, game: Holdem) -> MatchState:
-    """Parse the line in which a dealer sends a state to a player.
+    """Parse the line of text with which a dealer sends the state of a hand to a player.
 
     Raises PlayError if it is malformed or not a legal state.
     """
@@ -148,7 +148,7 @@ def read_state(line: str, game: Holdem) -> MatchState:
 
 
 def read_betting(text: str, game: Holdem) -> Betting:
-    """Return the betting position after a string of actions, in which ``/`` separates the rounds.
+    """Return the betting position after a string of actions such as ``cr300c/c``, in which ``/`` separates rounds.
 
     >>> from kilt.games import load_game
     >>> read_betting("r300c/cr600", load_game("holdem.nolimit.2p")).facing
@@ -164,7 +164,7 @@ def read_betting(text: str, game: Holdem) -> Betting:
 
 
 def read_reply(line: str, expected: MatchState, game: Holdem) -> str | None:
-    """Return the action that a player sent in answer to a given state, as text.
+    """Return the action in a player's reply to a given state, as text.
 
     None if the line answers another state than `expected`.
 
@@ -182,7 +182,7 @@ def read_reply(line: str, expected: MatchState, game: Holdem) -> str | None:
 
 
 def read_action(position: Betting, text: str) -> str:
-    """Parse the action at the beginning of a player's answer, with the rules of the competition's dealer.
+    """Parse the action at the beginning of a player's reply, as the competition's dealer does.
 
     Raises PlayError if the text does not begin with an action. The rest of the text is ignored. Only raises in no-limit
     games need a number, which may be illegal.
@@ -207,7 +207,7 @@ def read_action(position: Betting, text: str) -> str:
 
 
 def correct_action(position: Betting, action: str) -> str:
-    """Return the legal action that replaces a player's action under the rules of the competition.
+    """Return the legal action that the competition's rules put in place of a player's action.
 
     A raise in a no-limit game is moved to the nearest legal size. Other illegal actions become a call, and so does a
     fold if checking is free. Raises PlayError if the action cannot be read.
@@ -227,7 +227,7 @@ def correct_action(position: Betting, action: str) -> str:
 
 
 class Score(NamedTuple):
-    """The line that ends a log: the chips that each player won in the match, and the players' names.
+    """The last line of a log: the chips that each player won in the match, and the players' names.
 
     Both are in the order given to the dealer.
     """
@@ -240,7 +240,7 @@ class Score(NamedTuple):
 
 
 class Log(NamedTuple):
-    """The contents of the log of one match: its hands, its final score and its comments."""
+    """The content of a match's log: its hands, its final score and its comments."""
 
     hands: list[Hand]
     score: Score | None  # None if the match was not finished
@@ -248,7 +248,7 @@ class Log(NamedTuple):
 
 
 def format_log_entry(hand: Hand) -> str:
-    """Return a hand as the lines of a log: first its players' notes as comments, then the hand itself."""
+    """Format a hand for a log: the players' notes as comments, then a line for the hand."""
     noted = [
         f"# hand {hand.number}: {name}: {note}" for name, note in zip(hand.players, hand.notes, strict=False) if note
     ]
@@ -256,7 +256,7 @@ def format_log_entry(hand: Hand) -> str:
 
 
 def read_notes(text: str) -> dict[int, list[str]]:
-    r"""Parse the notes of players from the text of a log.
+    r"""Parse the notes of players from the comments of a log.
 
     The result maps the number of each hand to a list of ``NAME: NOTE``.
 
@@ -286,7 +286,7 @@ def add_notes(hand: Hand, notes: Mapping[int, Sequence[str]], *names: tuple[str,
 
 
 def format_log_line(hand: Hand) -> str:
-    """Return a finished hand as one line of a log.
+    """Format a finished hand as one line of a log.
 
     >>> from kilt.games import load_game
     >>> game = load_game("holdem.nolimit.2p")
@@ -299,7 +299,7 @@ def format_log_line(hand: Hand) -> str:
 
 
 def read_hand(line: str, game: Holdem) -> Hand:
-    """Parse a hand from a line of a log.
+    """Parse a hand from one line of a log.
 
     Raises PlayError if it is malformed, or if the payoffs contradict the cards and bets.
     """
@@ -337,7 +337,7 @@ def decode_log(data: bytes) -> str:
 
 
 def read_log(text: str, game: Holdem, source: str = "the log") -> Log:
-    r"""Parse the log of one match: its hands, its final score and its comments.
+    r"""Parse the log of a match: its hands, its final score and its comments.
 
     Error messages call the log `source`.
 
@@ -383,7 +383,7 @@ def read_names(names: Sequence[str]) -> tuple[str, str]:
 
 
 def require_different_names(names: Sequence[str]) -> tuple[str, str]:
-    """Raise PlayError if two players' names are equal, or if a log cannot contain them.
+    """Raise PlayError if two players have the same name, or a name that logs cannot contain.
 
     The names are returned as a tuple.
     """

@@ -1,4 +1,4 @@
-"""The interface of agents, which choose actions in a match, and simple agents that ignore their cards (`BASELINES`).
+"""The interface of agents, which choose actions in matches, and simple agents that ignore their cards.
 
 An agent gets an `Observation` and returns a legal action in ACPC notation. It has no state: the observation contains
 the whole hand, and all random choices are derived from its `key`. A hand can therefore be replayed, also on another
@@ -125,7 +125,7 @@ class RememberingAgent(Protocol):
         """Name of the agent in tables and logs."""
 
     def begin(self, game: Holdem) -> RememberingAgent:
-        """Return a new agent that plays a new match, without memory of other matches.
+        """Return a copy of the agent for a new match, without memory of earlier hands.
 
         In a duplicate match, each deal is played at two tables; `begin` is called once for each table.
         """
@@ -134,7 +134,7 @@ class RememberingAgent(Protocol):
         """Return the action that the agent takes: see `Agent.act`."""
 
     def observe_hand(self, hand: PlayedHand) -> str | None:
-        """Learn from a finished hand of the match.
+        """Let the agent learn from a finished hand of the match.
 
         It may return a note, which is written to the log of the match.
         """
@@ -142,7 +142,7 @@ class RememberingAgent(Protocol):
 
 @runtime_checkable
 class PreparingAgent(Protocol):
-    """An agent that compiles its code before the first hand, because it has limited time for each decision."""
+    """An agent that compiles its code before a match, so that its first decisions are not late."""
 
     def prepare(self) -> None:
         """Compile the code that the agent needs to play.
@@ -155,7 +155,7 @@ T = TypeVar("T")
 
 
 def with_current_names(agent: T) -> T:
-    """Return an agent, after renaming its method `saw` to `observe_hand` if it was written for kilt 0.1."""
+    """Rename the method `saw` of an agent written for kilt 0.1 to `observe_hand`, and return the agent."""
     kind: Any = type(agent)
     if callable(getattr(kind, "saw", None)) and not hasattr(kind, "observe_hand"):
         message = f"the method `saw` of {kind.__name__} is now `observe_hand`; the old name is removed in kilt 0.3"
@@ -165,7 +165,7 @@ def with_current_names(agent: T) -> T:
 
 
 def agent_for_match(agent: Agent, game: Holdem) -> Agent:
-    """Return the agent that plays a new match: `agent` itself, or a new copy of it if it remembers hands."""
+    """Return an agent for a new match: a new copy if the agent remembers hands, otherwise the agent itself."""
     with_current_names(agent)
     if isinstance(agent, PreparingAgent):
         agent.prepare()
@@ -181,7 +181,7 @@ def agent_for_match(agent: Agent, game: Holdem) -> Agent:
 
 
 class PublicPolicy(NamedTuple):
-    """The probabilities of a player's actions at a public state, for every private hand that the player may have.
+    """The probability of each action at a public state, for every private hand that the player may have.
 
     Attributes
     ----------
@@ -206,7 +206,7 @@ class PublicPolicy(NamedTuple):
         return row[self.column]
 
     def may_take(self, action: str) -> bool:
-        """Return whether an action has a positive probability with at least one private hand."""
+        """Return whether the player takes an action with at least one private hand."""
         return action in self.actions and bool(self.table[self.actions.index(action)].any())
 
     @property
@@ -217,7 +217,7 @@ class PublicPolicy(NamedTuple):
 
 @runtime_checkable
 class PolicyAgent(Protocol):
-    """The interface of agents that can return their strategy at a public state, for all private hands at once.
+    """The interface of agents whose strategy is known: they return action probabilities for all private hands at once.
 
     Some estimators need such agents.
     """
@@ -230,7 +230,7 @@ class PolicyAgent(Protocol):
         """Return the action that the agent takes: see `Agent.act`."""
 
     def policy(self, position: Betting, board: tuple[int, ...]) -> PublicPolicy:
-        """Return the action probabilities of the player to act, for every private hand.
+        """Return the probability of each action of the player to act, for every private hand.
 
         `act` chooses actions with these probabilities.
 
@@ -254,7 +254,7 @@ class PolicyAgent(Protocol):
 
 
 def require_policy(agent: Agent) -> PolicyAgent:
-    """Return an agent, after checking that it can report the probabilities of its actions.
+    """Return the agent itself. Raises PlayError if it cannot report the probabilities of its actions.
 
     Raises PlayError if the agent has no method `policy`.
     """
@@ -269,7 +269,7 @@ def require_policy(agent: Agent) -> PolicyAgent:
 
 
 def has_policy(agent: Agent, game: Holdem) -> bool:
-    """Return whether an agent can tell the probabilities of its actions in a game.
+    """Return whether an agent can report the probabilities of its actions in a game.
 
     The answer is found at the beginning of a hand.
     """
@@ -326,7 +326,7 @@ def _share(habits: str, kinds: tuple[str, ...]) -> tuple[float, ...]:
 
 @dataclass(frozen=True)
 class Random:
-    """An agent that chooses between fold, call and raise at random, each with the same probability.
+    """An agent that folds, calls or raises at random, with the same probability for each.
 
     Actions that are not legal are left out.
 
@@ -336,7 +336,7 @@ class Random:
     name: str = "random"
 
     def act(self, observation: Observation) -> str:
-        """Return fold, call or raise, chosen at random among the legal ones.
+        """Return fold, call or raise, chosen at random among those that are legal.
 
         A raise has a random size.
         """
@@ -350,7 +350,7 @@ class Random:
         return f"{RAISE}{least + int(observation.draw(number + 1) * (most - least + 1))}"
 
     def policy(self, position: Betting, board: tuple[int, ...]) -> PublicPolicy:
-        """Return the same probability for fold, call and raise if they are legal.
+        """Return equal probabilities for fold, call and raise, as far as they are legal.
 
         Raises PlayError in no-limit games.
         """
@@ -362,7 +362,7 @@ class Random:
 
 @dataclass(frozen=True)
 class Uniform:
-    """An agent that takes each legal action with the same probability.
+    """An agent that takes every legal action with the same probability.
 
     In no-limit games, each raise size is one action.
     """
@@ -370,7 +370,7 @@ class Uniform:
     name: str = "uniform"
 
     def act(self, observation: Observation) -> str:
-        """Return a legal action, chosen uniformly at random."""
+        """Return a legal action, chosen at random with equal probabilities."""
         position, drawn = observation.position, observation.draw(2 * len(observation.position.history))
         actions, bounds = position.passive_actions(), position.raise_bounds()
         if bounds is None or position.rules.betting == "limit":
@@ -394,7 +394,7 @@ class Uniform:
 
 @dataclass(frozen=True)
 class SeatedAgent:
-    """An agent that consists of two agents, one for each seat.
+    """An agent that plays as one agent in the first seat, and as another agent in the second seat.
 
     They may be two solved strategies, each good in one seat.
 
@@ -413,7 +413,7 @@ class SeatedAgent:
     game: Holdem | None = None
 
     def prepare(self) -> None:
-        """Compile the code that the agents of both seats need: see `PreparingAgent`."""
+        """Compile the code that the agents of both seats need."""
         for player in self.players:
             if isinstance(player, PreparingAgent):
                 player.prepare()
@@ -431,7 +431,7 @@ class SeatedAgent:
 
 
 def draw_action(actions: Sequence[str], share: Sequence[float], draw: float) -> str:
-    """Choose one of several actions with given probabilities, by a uniform random number `draw` in [0, 1).
+    """Choose one of several actions with given probabilities, using a uniform random number `draw` in [0, 1).
 
     >>> draw_action(("f", "c", "r"), (0.25, 0.5, 0.25), 0.6)
     'c'

@@ -35,7 +35,9 @@ MOST_STATES = 200_000  # largest number of states of a joint tree (200 MB); a la
 
 
 class JointTree:
-    """A tree of the betting between two agents, with the position of each agent in its abstract game.
+    """A tree of the betting between two agents.
+
+    At each node, it stores the position of each agent in its own abstract game.
 
     It covers both seat arrangements, and grows as hands reach new states.
 
@@ -61,7 +63,7 @@ class JointTree:
         self.roots = [self._add(start, [agents[seat ^ swap].start for seat in (0, 1)], swap) for swap in (0, 1)]
 
     def add_states(self, edge: int) -> None:
-        """Add the states that follow an action to this tree.
+        """Add to the tree the states that follow an action.
 
         `edge` is the number of the action in the tree.
         """
@@ -142,7 +144,7 @@ class BatchMatch:
 
     @staticmethod
     def can_play(game: Holdem, agents: tuple[Agent, Agent]) -> bool:
-        """Return whether compiled code can play a match between two agents.
+        """Return whether compiled code can play a match between two given agents.
 
         Both must be blueprints of the game.
         """
@@ -155,7 +157,9 @@ class BatchMatch:
         )
 
     def play(self, first: int, last: int, keep: bool) -> tuple[list[float], list[Hand]]:
-        """Play some hands or duplicate pairs of a match, and return the result of each in chips per hand.
+        """Play some hands or duplicate pairs of a match.
+
+        Returns the result of each in chips per hand.
 
         They have the numbers `first` to `last` − 1. If `keep` is set, the hands are returned too; otherwise, an empty
         list.
@@ -218,7 +222,7 @@ def _side(agent: BlueprintAgent, bucket: npt.NDArray[np.uint32]) -> Side:
 
 
 def weights_as_bytes(blueprint: Blueprint) -> tuple[npt.NDArray[np.uint8], int]:
-    """Return the action weights of a blueprint as raw bytes, together with the number of bytes per weight.
+    """Return the action weights of a blueprint as raw bytes, and the number of bytes per weight.
 
     With raw bytes, one compiled kernel works for all types of weights.
     """

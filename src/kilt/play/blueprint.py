@@ -1,4 +1,4 @@
-"""Define the agent that plays a blueprint, a strategy for an abstract game, in the real game [Brown15 §§4, 5].
+"""The agent that plays a blueprint, a strategy for an abstract game, in the real game [Brown15 §§4, 5].
 
 The agent translates bets, looks up the probabilities of its actions, post-processes them, and draws an action.
 
@@ -50,7 +50,7 @@ ActionTable: TypeAlias = tuple[tuple[str, ...], FloatArray]
 
 
 class AbstractState(NamedTuple):
-    """The state of a hand in an agent's abstract game: its node in the betting tree, and the chips to match."""
+    """The state of a hand in the abstract game: a node of the betting tree, and the chips to match."""
 
     node: int | None  # a decision of the player in the betting tree; None if the tree has no matching node
     level: int  # level in chips that each player has to match at that node
@@ -59,7 +59,9 @@ class AbstractState(NamedTuple):
 
 
 class Branch(NamedTuple):
-    """A node of the abstract tree that a player may have reached.
+    """A node of the abstract game's betting tree at which a player may be, with its probability.
+
+    Several nodes are possible if bets were translated at random.
 
     There may be several, because bets are translated at random.
     """
@@ -81,7 +83,7 @@ class OwnDecision(NamedTuple):
 
     @property
     def node_probabilities(self) -> FloatArray:
-        """The probability of each node at which the player may be, given the node at the previous decision.
+        """The probability that the player is at each abstract node, given the node at the previous decision.
 
         The shape is (branches, 1): see `Branch.share`.
         """
@@ -89,7 +91,7 @@ class OwnDecision(NamedTuple):
 
 
 class DecisionContext(NamedTuple):
-    """A player's decision at a public state, with the player's earlier decisions and the action probabilities."""
+    """A player's decision at a public state, together with the player's earlier decisions in the hand."""
 
     before: list[OwnDecision]
     turn: OwnDecision
@@ -101,7 +103,7 @@ OwnWay: TypeAlias = tuple[list[OwnDecision], list[Branch]]  # a player's decisio
 
 
 class ChoiceSet(NamedTuple):
-    """The actions at a node of the abstract tree, each with the legal action that it means in the real game."""
+    """The actions at a node of the abstract tree, each with the legal action of the real game that it stands for."""
 
     node: int | None  # see `AbstractState`
     acted: bool  # see `AbstractState`
@@ -144,7 +146,7 @@ class BlueprintAgent:
         return self.blueprint.game
 
     def act(self, observation: Observation) -> str:
-        """Return a legal action, chosen at random with the probabilities that `probabilities` returns."""
+        """Return a legal action, chosen at random with the agent's probabilities."""
         actions, shares = zip(*self.probabilities(observation), strict=True)
         return draw_action(actions, shares, observation.draw(action_draw(observation.position)))
 
@@ -165,7 +167,7 @@ class BlueprintAgent:
         return list(zip(menu.actions, apply(self.rule, menu.labels, row, first=not menu.acted), strict=True))
 
     def policy(self, position: Betting, board: tuple[int, ...]) -> PublicPolicy:
-        """Return the probabilities of the agent's actions at a public state, for every private hand.
+        """Return the probability of each of the agent's actions at a public state, for every private hand.
 
         If bets have several possible translations, the result is the mean over these branches, given the agent's
         earlier actions with the same hand. For hands that never reach the state, only translations are weighted.
@@ -173,7 +175,7 @@ class BlueprintAgent:
         return self.policies(position, [board])[0]
 
     def policies(self, position: Betting, boards: Sequence[tuple[int, ...]]) -> list[PublicPolicy]:
-        """Return the probabilities of the agent's actions on each of many boards, as `policy` does for one.
+        """Return the probability of each of the agent's actions on many boards, for every private hand.
 
         The buckets of all boards are looked up in one batch.
         """
@@ -184,7 +186,7 @@ class BlueprintAgent:
         return [self._mixed(spot, board, column) for board, column in zip(boards, columns, strict=True)]
 
     def table(self, position: Betting) -> ActionTable | None:
-        """Return the probability of each action for each bucket, if these probabilities do not depend on the board.
+        """Return the probability of each action for every bucket, or None if the probabilities depend on the board.
 
         The shape of the table is (actions, buckets).
 
@@ -202,7 +204,7 @@ class BlueprintAgent:
         return PublicPolicy(*mix_policies(apart, weights), np.arange(len(column)))
 
     def translated_bet(self, position: Betting) -> float:
-        """Return the size of the bet that the agent faces, as the agent has translated it, in chips.
+        """Return the bet that the agent faces, as translated to the agent's abstract game, in chips.
 
         Chips are counted over the whole hand.
 
@@ -219,7 +221,7 @@ class BlueprintAgent:
     def probabilities_on(
         self, position: Betting, boards: Sequence[tuple[int, ...]]
     ) -> tuple[tuple[str, ...], FloatArray]:
-        """Return the agent's actions on many boards, with their probabilities for all hands.
+        """Return the agent's actions on many boards, with their probabilities for every private hand.
 
         The shape of the probabilities is (actions, boards, hands).
         """
@@ -320,13 +322,13 @@ class BlueprintAgent:
         return menu
 
     def choices(self, state: AbstractState, position: Betting) -> ChoiceSet:
-        """Return an agent's actions in the abstract game, each with the legal action that it means in the real game."""
+        """Return the agent's actions in the abstract game, each with the legal action that it stands for."""
         labels = [] if state.node is None else self.blueprint.labels(state.node)
         actions = [self._legal(label, state.level, position) for label in labels]
         return ChoiceSet(state.node, state.acted, labels, actions)
 
     def follow(self, observation: Observation) -> AbstractState:
-        """Follow a hand in the abstract game, and return the agent's state there.
+        """Follow the actions of a hand in the abstract game, and return the state that they lead to.
 
         Bets that the abstract tree does not have are translated.
         """
@@ -365,7 +367,7 @@ class BlueprintAgent:
         return AbstractState(0, max(self.game.rules.blinds), acted=False, sure=True)
 
     def at_turn(self, state: AbstractState, position: Betting) -> AbstractState:
-        """Return an abstract state without its node, if the node does not match the decision in the real game.
+        """Return an abstract state, without its node if the decision there differs from that in the real game.
 
         It matches if the same player is to act in the same round. Then `state` itself is returned.
         """
@@ -377,7 +379,7 @@ class BlueprintAgent:
     def after(
         self, state: AbstractState, before: Betting, action: str, me: int | None
     ) -> list[tuple[AbstractState, float]]:
-        """Return the possible states of the abstract game after an action, with their probabilities.
+        """Return the states of the abstract game that an action may lead to, with their probabilities.
 
         There are one or two such states.
 
@@ -459,7 +461,7 @@ class BlueprintAgent:
 
 
 def mix_policies(tables: Sequence[ActionTable], weights: FloatArray) -> ActionTable:
-    """Return the weighted mean of several tables of action probabilities.
+    """Mix several tables of action probabilities: return their weighted mean.
 
     `weights` has the shape (tables, columns) or (tables, 1).
     """
@@ -472,10 +474,10 @@ def mix_policies(tables: Sequence[ActionTable], weights: FloatArray) -> ActionTa
 
 
 def action_draw(position: Betting) -> int:
-    """Return the number of the random draw with which an agent chooses its action: see `Observation.draw`."""
+    """Return which random number of a hand an agent uses to choose its action at a decision."""
     return 2 * len(position.history)
 
 
 def translation_draw(before: Betting) -> int:
-    """Return the number of the random draw with which an agent translates a bet: see `Observation.draw`."""
+    """Return which random number of a hand an agent uses to translate a bet."""
     return 2 * len(before.history) + 1

@@ -1,4 +1,4 @@
-"""Send and receive lines of text over a network connection, as the ACPC protocol does."""
+"""Send and receive lines of text over a network connection, as the ACPC protocol requires."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Lines:
             connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
     def send(self, line: str, seconds: float | None = None) -> None:
-        """Send a line. Raises PlayError if the time limit is exceeded, or if the connection is closed."""
+        """Send a line. Raises PlayError after the time limit, or if the connection is closed."""
         try:
             self._connection.settimeout(seconds)
             self._connection.sendall(f"{line}\r\n".encode())

@@ -34,7 +34,7 @@ from kilt.play.dealer_kernels import SIZE, Words32, draw_cards, draw_keys
 
 
 class Cards(NamedTuple):
-    """The cards of a hand as card numbers: private cards of both seats, and the board."""
+    """The cards of a hand as card numbers: the private cards of both seats, and the board."""
 
     holes: tuple[tuple[int, ...], tuple[int, ...]]  # [seat] private cards
     board: tuple[int, ...]  # public cards of all rounds
@@ -56,7 +56,7 @@ class Hand(NamedTuple):
         return self.cards.board[: self.position.rules.board_size(self.position.round)]
 
     def from_seat(self, seat: int) -> PlayedHand:
-        """Return the hand as the player in a given seat saw it.
+        """Return the hand from the point of view of one seat, which sees the opponent's cards only after a showdown.
 
         The opponent's cards are included only after a showdown.
         """
@@ -90,7 +90,7 @@ class Dealer:
         return Cards(holes, tuple(drawn[2 * held :]))
 
     def keys(self, number: int) -> tuple[int, int]:
-        """Return a random 64-bit key for each seat, from which its agent draws all random numbers of a hand."""
+        """Return a random 64-bit key for each seat, from which its agent draws all random numbers of the hand."""
         drawn = self._random(number, "keys")
         return drawn.getrandbits(64), drawn.getrandbits(64)
 
@@ -125,7 +125,7 @@ class Dealer:
         deal: int | None = None,
         thinking: list[DecisionTime] | None = None,
     ) -> Hand:
-        """Play one hand to its end, and show it to those agents that remember hands.
+        """Play one hand to its end. Agents that remember hands observe it.
 
         Parameters
         ----------
@@ -177,7 +177,7 @@ class Dealer:
         return hand._replace(notes=(first, second))
 
     def finish_hand(self, number: int, position: Betting, cards: Cards, players: tuple[str, str]) -> Hand:
-        """Return the record of a hand that has ended, including the payoffs.
+        """Compute the payoffs of a hand that has ended, and return the finished hand.
 
         `players` are the names by seat.
         """

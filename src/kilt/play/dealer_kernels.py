@@ -18,7 +18,7 @@ Words32 = npt.NDArray[np.uint32]
 
 @inlined
 def mix_word(word: np.uint32, before: np.uint32, factor: np.uint32) -> np.uint32:
-    """Compute one word of the Mersenne Twister's state while it is being seeded.
+    """Mix one word into the state of a Mersenne Twister, the random number generator, while it is seeded.
 
     `before` is the previous word.
     """
@@ -27,7 +27,7 @@ def mix_word(word: np.uint32, before: np.uint32, factor: np.uint32) -> np.uint32
 
 @inlined
 def seed_generator(key: Words32, used: int, fresh: Words32, state: Words32) -> None:
-    """Seed the random number generator (a Mersenne Twister) with an array of words.
+    """Seed a Mersenne Twister, the random number generator, with an array of words.
 
     This is ``init_by_array`` of its authors, for the first `used` words of `key`.
 
@@ -49,7 +49,7 @@ def seed_generator(key: Words32, used: int, fresh: Words32, state: Words32) -> N
 
 @inlined
 def next_word(state: Words32, number: int) -> np.uint32:
-    """Return the next 32-bit number of the random number generator (a Mersenne Twister).
+    """Return the next 32-bit random number of a Mersenne Twister.
 
     `number` is how many have been drawn since seeding.
     """
@@ -67,7 +67,7 @@ def next_word(state: Words32, number: int) -> np.uint32:
 
 @kernel
 def draw_keys(key: Words32, used: IntArray, fresh: Words32, state: Words32, keys: npt.NDArray[np.uint64]) -> None:
-    """Draw two random 64-bit numbers for each deal, one for each seat.
+    """Draw two random 64-bit keys for each deal, one for each seat.
 
     They are written to `keys`.
 

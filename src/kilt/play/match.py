@@ -1,4 +1,4 @@
-"""Play matches of many hands between two players. The result does not depend on the number of processes.
+"""Play matches between two players on several processes. Their number does not change the result.
 
 Processes are started on this machine, or are workers of an engine.
 
@@ -57,7 +57,7 @@ HandJudge: TypeAlias = Callable[[tuple[Agent, Agent], Sequence[Hand]], Sequence[
 
 
 class Chunk(NamedTuple):
-    """The results of a few hands, or duplicate pairs of hands, of a match."""
+    """The results of one part of a match: a few hands, or a few duplicate pairs of hands."""
 
     results: list[float]  # chips per hand that the first player won
     estimates: list[float]  # results of the `HandJudge`, if there is one
@@ -110,7 +110,7 @@ class Match:
 
 
 def load_once(player: Agent | str, load: Load | None) -> Agent:
-    """Return the agent with a given name, as loaded by `load`.
+    """Return the agent with a given name. It is loaded only once per process.
 
     If `player` is an agent, it is returned.
     """
@@ -123,7 +123,7 @@ def load_once(player: Agent | str, load: Load | None) -> Agent:
 
 @dataclass(frozen=True, eq=False)
 class MatchSetup:
-    """The settings from which any process can play any hand of a match: the game, the players and the random seed."""
+    """The settings of a match, from which any process can play any hand: the game, the players and the random seed."""
 
     game: Holdem
     players: tuple[Agent | str, Agent | str]  # agents, or names from which `load` makes agents
@@ -134,12 +134,12 @@ class MatchSetup:
 
     @cached_property
     def agents(self) -> tuple[Agent, Agent]:
-        """The agents of both players, which are loaded by name when they are first needed."""
+        """The agents of both players. Agents given by name are loaded when they are first needed."""
         return load_once(self.players[0], self.load), load_once(self.players[1], self.load)
 
     @cached_property
     def tables(self) -> list[tuple[Agent, Agent]]:
-        """The two agents at each table of the match.
+        """The two agents at each table of the match. Duplicate matches have two tables.
 
         A duplicate match has two tables, others have one.
         """
@@ -164,18 +164,18 @@ class MatchSetup:
 
     @cached_property
     def compiled_match(self) -> BatchMatch | None:
-        """The object that plays this match in compiled code, or None if a player is not a blueprint agent."""
+        """An object that plays this match in compiled code, or None unless both players are blueprint agents."""
         if not BatchMatch.can_play(self.game, self.agents):
             return None
         return BatchMatch(self.dealer, cast(tuple[BlueprintAgent, BlueprintAgent], self.agents), self.duplicate)
 
     @property
     def chunk_size(self) -> int:
-        """The number of hands, or duplicate pairs of hands, that a process plays before it reports results."""
+        """How many hands, or duplicate pairs of hands, a process plays before it reports results."""
         return UNITS if self.compiled_match else CHUNK
 
     def hands(self, unit: int, thinking: list[DecisionTime] | None = None) -> Iterator[Hand]:
-        """Play one hand, or the two hands of a duplicate pair, and yield the finished hands.
+        """Play one hand, or both hands of a duplicate pair, and yield the finished hands.
 
         Both hands of a pair have the same deal.
 
@@ -191,7 +191,7 @@ class MatchSetup:
                 thinking[:] = [before + seats[(number + player) % 2] for player, before in enumerate(thinking)]
 
     def first_player_winnings(self, hand: Hand) -> float:
-        """Return the chips that the match's first player won in a hand."""
+        """Return the chips that the first player of the match won in a hand."""
         return hand.payoffs[hand.number % 2]
 
     def play(self, first: int, last: int, keep: bool) -> Chunk:
@@ -231,7 +231,7 @@ def play_match(
     tick: Callable[[int], None] = lambda hands: None,
     stop: Callable[[], bool] = lambda: False,
 ) -> Match:
-    """Play a match between two players, who swap seats every hand.
+    """Play a match between two players, who swap seats after every hand.
 
     Parameters
     ----------
@@ -297,13 +297,13 @@ def play_match(
 
 
 def require_hand_limit(hands: int) -> None:
-    """Raise PlayError if a match would have more than `MOST_HANDS` hands."""
+    """Raise PlayError if a match has more than `MOST_HANDS` hands."""
     if hands > MOST_HANDS:
         raise PlayError(f"a match of {shortened(str(hands), 20)} hands is too long: use at most {MOST_HANDS:,}")
 
 
 def count_results(hands: int, *, duplicate: bool) -> int:
-    """Return the number of independent results in a match: duplicate pairs of hands, or single hands.
+    """Return how many independent results a match has: the number of duplicate pairs or, without them, of hands.
 
     Raises PlayError if `hands` is invalid.
     """
@@ -385,7 +385,7 @@ def _fresh(table: MatchSetup) -> MatchSetup:
 def results_in_order(
     ask: Callable[[tuple[int, int]], Callable[[], T]], bounds: list[tuple[int, int]], workers: int
 ) -> Iterator[T]:
-    """Yield the results of all parts of a match in order, while workers compute later parts.
+    """Yield the results of a match part by part, in order, while workers play later parts.
 
     Enough parts are requested early to keep all workers busy.
     """

@@ -1,4 +1,4 @@
-"""Let a person play against an agent: read typed actions, put actions into words, and keep the results.
+"""Let a person play against an agent: parse typed actions, put actions into words, and store the results.
 
 A `Screen` shows the table, for example in a terminal. Chips are counted within the round, as at a real table: if each
 player has put in 300 before the flop, ``bet 300`` puts in 300 more. (The ACPC writes ``r600`` for this bet, which
@@ -51,7 +51,7 @@ _POTS = re.compile(r"(?:[0-9]{1,9}(?:\.[0-9]{0,9})?|\.[0-9]{1,9}) ?[%x]|[am]")
 
 
 def read_action(text: str, position: Betting) -> str:
-    """Convert a person's input to a legal action in ACPC notation.
+    """Convert a person's input, such as ``bet 300``, to a legal action in ACPC notation.
 
     Raises PlayError for invalid input; its message says what the person may type. A call is accepted as a check if
     there is nothing to call. A check is refused if there is something to call, because the person might put in chips by
@@ -132,7 +132,7 @@ def _number(text: str) -> int:
 
 
 def describe_action(position: Betting, action: str, *, third: bool = False) -> str:
-    """Return an action in words, such as ``raise to 300`` or, in the third person, ``raises to 300``.
+    """Describe an action in words, such as ``raise to 300`` or, in the third person, ``raises to 300``.
 
     >>> from kilt.games import load_game
     >>> start = load_game("leduc").start()
@@ -220,14 +220,14 @@ def usual_raises(position: Betting) -> list[Choice]:
 
 @runtime_checkable
 class Adviser(Protocol):
-    """An agent that can return the probabilities of its actions."""
+    """The interface of agents that can advise a person, because their action probabilities are known."""
 
     def probabilities(self, observation: Observation) -> list[tuple[str, float]]:
         """Return pairs of a legal action in ACPC notation and its probability."""
 
 
 def advised_actions(agent: Agent, observation: Observation) -> list[tuple[str, float]] | None:
-    """Return the actions that an agent would take in a person's place, with their probabilities.
+    """Return the actions that an agent would take in the person's place, with their probabilities.
 
     The likeliest action comes first.
 
@@ -257,7 +257,7 @@ class TurnView(NamedTuple):
 
 
 class Ending(NamedTuple):
-    """What a screen shows at the end of a hand: the winnings, and the cards after a showdown."""
+    """What a screen shows at the end of a hand: the winnings and, after a showdown, the cards."""
 
     won: int  # chips that the person won; negative for a loss
     shown: list[tuple[tuple[str, ...], str]]  # cards and their rank in words, the person's first; empty after a fold
@@ -266,7 +266,7 @@ class Ending(NamedTuple):
 
 
 class Screen(Protocol):
-    """The interface of a screen that shows the table and asks the person.
+    """The interface of screens on which a person plays, such as the terminal or the web page.
 
     Cards are two letters each, such as ``As``.
     """
@@ -275,28 +275,28 @@ class Screen(Protocol):
         """Show that a new hand begins, with the person's seat and cards."""
 
     def acted(self, mine: bool, words: str) -> None:
-        """Show an action in words on the screen.
+        """Show an action of either player, described in words.
 
         `mine` is True if the person took it, and False if the opponent did.
         """
 
     def dealt(self, name: str, board: tuple[str, ...], hand: tuple[str, ...], made: str) -> None:
-        """Show the cards of a new round: the whole board, the person's hand, and the rank of the hand in words."""
+        """Show the cards of a new round: the board, the person's hand, and what the hand makes, in words."""
 
     def ask(self, view: TurnView, *, again: bool) -> str:
-        """Ask the person to type something, and return the text.
+        """Ask the person for an action, and return the text that the person types.
 
         `again` is True after invalid input. Raises EOFError if the input ends.
         """
 
     def tell(self, text: str) -> None:
-        """Show an error message about the person's input."""
+        """Show what was wrong with the person's input."""
 
     def advise(self, advice: list[tuple[str, float]] | None) -> None:
-        """Show the actions that an agent advises, because the person asked for advice."""
+        """Show which actions an agent advises, after the person has asked for advice."""
 
     def explain(self) -> None:
-        """Show which input is accepted, because the person asked for it."""
+        """Show which input is accepted, after the person has asked for help."""
 
     def end(self, ending: Ending) -> None:
         """Show how a hand ended."""
@@ -312,7 +312,7 @@ class Person:
     _told: int = field(default=0, repr=False)  # number of moves of the hand that were shown
 
     def forget_shown_moves(self) -> None:
-        """Forget which moves of the last hand were shown, because a new hand begins."""
+        """Forget which moves have been shown on the screen, because a new hand begins."""
         self._told = 0
 
     def act(self, observation: Observation) -> str:
@@ -340,7 +340,7 @@ class Person:
                 self.screen.tell(str(error))
 
     def show_moves(self, position: Betting, hand: Sequence[int], board: Sequence[int], me: int) -> None:
-        """Show the person all moves of a hand that have not been shown yet.
+        """Show the person all moves of the hand that are not yet on the screen.
 
         `me` is the person's seat.
         """
@@ -358,7 +358,7 @@ class Person:
 
 
 def duplicate_deals(hands: int, seed: int = 0) -> list[int]:
-    """Return which deal each hand of a duplicate match between a person and an agent uses.
+    """For a duplicate match between a person and an agent, return which deal each hand uses.
 
     The players swap seats every hand.
 
@@ -390,7 +390,7 @@ def duplicate_deals(hands: int, seed: int = 0) -> list[int]:
 
 
 class Session:
-    """A series of hands between a person and an agent, who swap seats every hand.
+    """A session of hands between a person and an agent, who swap seats after every hand.
 
     A hand that is aborted does not count.
 
@@ -437,7 +437,7 @@ class Session:
 
     @property
     def total(self) -> int:
-        """Chips that the person has won in the session."""
+        """The chips that the person has won in the session."""
         return sum(self.won)
 
     @property

@@ -48,12 +48,14 @@ def write_phhs(hands: Iterable[Hand]) -> Iterator[str]:
 
 
 def is_phh(text: str) -> bool:
-    """Return whether a text contains hands in PHH format, rather than the log of an ACPC dealer."""
+    """Return whether a text contains hands in PHH format, as opposed to the log of an ACPC dealer."""
     return bool(_KEY.search(text))
 
 
 def read_phhs(text: str, game: Holdem) -> tuple[list[Hand], list[str]]:
-    r"""Read the hands of a ``.phh`` or ``.phhs`` file. Hands that cannot be read are reported as messages.
+    r"""Read the hands of a ``.phh`` or ``.phhs`` file.
+
+    Hands that cannot be read are reported as messages.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Define the agent that plays another agent's strategy after post-processing: see `strategy.postprocess`.
+"""An agent that plays another agent's strategy after post-processing, such as rounding off small probabilities.
 
 >>> from kilt.games.gamedef import load_definition
 >>> from kilt.play.tree_agent import TreeAgent
@@ -28,7 +28,7 @@ from kilt.strategy.postprocess import Rule, apply_rows
 
 @dataclass(frozen=True)
 class ProcessedAgent:
-    """An agent that plays another agent's strategy, after post-processing the action probabilities at each decision.
+    """An agent that plays another agent's strategy, and post-processes the action probabilities at each decision.
 
     Attributes
     ----------

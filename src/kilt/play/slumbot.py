@@ -1,4 +1,4 @@
-"""A client for the public HTTP API of Slumbot, which plays no-limit hold'em with stacks of 200 big blinds.
+"""A client for Slumbot, a public agent for no-limit hold'em with stacks of 200 big blinds, over its HTTP API.
 
 A request is a POST of JSON to ``URL/login`` (optional), ``URL/new_hand`` or ``URL/act``. The answer describes the state
 of the hand: `client_pos` (0 for the big blind, 1 for the button), `hole_cards`, `board` and `action`, and, at the end
@@ -47,7 +47,7 @@ Reply = dict[str, Any]  # an answer, as a JSON object
 
 
 class RequestError(PlayError):
-    """Raised if a request to Slumbot failed but may succeed later."""
+    """Raised if a request to Slumbot failed, but may succeed when it is repeated."""
 
 
 class RefusedError(PlayError):
@@ -55,14 +55,14 @@ class RefusedError(PlayError):
 
 
 class BrokenHandError(PlayError):
-    """Raised if a hand with Slumbot cannot be finished, because Slumbot and this client disagree about its actions."""
+    """Raised if a hand cannot be finished, because Slumbot and this client disagree about its actions."""
 
 
 # Actions -------------------------------------------------------------------------------------------------------------
 
 
 def read_actions(text: str, game: Holdem) -> Betting:
-    """Return the position after actions in Slumbot's notation. Raises PlayError if one of them is not legal."""
+    """Parse actions in Slumbot's notation. Returns the position after them; raises PlayError if one is not legal."""
     position, at = game.start(), 0
     while at < len(text):
         action = _ACTION.match(text, at)
@@ -130,7 +130,7 @@ class SlumbotHand(NamedTuple):
 
 
 def parse_state(reply: Reply, number: int, game: Holdem) -> MatchState:
-    """Return the state of a hand against Slumbot, read from Slumbot's answer.
+    """Parse the state of a hand from Slumbot's reply.
 
     `number` is the number of the hand.
 
@@ -153,7 +153,7 @@ def parse_state(reply: Reply, number: int, game: Holdem) -> MatchState:
 
 
 def parse_finished_hand(reply: Reply, number: int, game: Holdem, name: str) -> SlumbotHand:
-    """Return a finished hand against Slumbot, read from Slumbot's last answer.
+    """Parse a finished hand from Slumbot's last reply.
 
     Raises PlayError if the answer is inconsistent.
     """
@@ -234,7 +234,7 @@ class AgentError(PlayError):
 
 @dataclass(frozen=True)
 class ClientConfig(Record):
-    """Settings of `SlumbotClient`: the URL of the API, the time limit, and how often to retry.
+    """Settings of `SlumbotClient`: the URL of the API, the time limit, and the number of retries.
 
     Parameters
     ----------
@@ -292,7 +292,7 @@ class SlumbotClient:
         self._opener = urllib.request.build_opener(*proxies)
 
     def login(self, user: str, password: str) -> None:
-        """Log in to an account of Slumbot, under whose name later hands are played.
+        """Log in to an account of Slumbot, under whose name the next hands are played.
 
         Later sessions log in again.
         """
@@ -318,7 +318,7 @@ class SlumbotClient:
             return self._keep_token(self._retried("new_hand", self._session()))
 
     def act(self, increment: str, before: str) -> Reply:
-        """Send an action of this player to Slumbot, and return Slumbot's answer.
+        """Send this player's action to Slumbot, and return Slumbot's reply.
 
         The action is in Slumbot's notation. `before` are the earlier actions of the hand.
 

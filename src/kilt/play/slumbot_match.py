@@ -112,7 +112,7 @@ class SlumbotLog:
         self._held.close()
 
     def add(self, hand: SlumbotHand, note: str = "") -> None:
-        """Add a hand, with its player's note. The hand is on disk when the method returns."""
+        """Append a hand with its player's note to the log. When the method returns, the hand is on disk."""
         if hand.hand and note:
             notes = (note, "") if hand.seat == 0 else ("", note)
             hand = hand._replace(hand=hand.hand._replace(notes=notes))
@@ -176,7 +176,7 @@ def continue_match(
     stop: Callable[[], bool] = lambda: False,
     warn: Callable[[str], object] = lambda text: None,
 ) -> None:
-    """Play hands against Slumbot until the log has `hands` of them.
+    """Start or continue a match against Slumbot, until its log has `hands` hands.
 
     A hand that cannot be finished is abandoned, and the next one is dealt in a new session.
 

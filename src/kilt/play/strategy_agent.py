@@ -1,4 +1,4 @@
-"""Define the agent that plays a solved strategy of a small game.
+"""The agent that plays a solved strategy of a small game.
 
 >>> from kilt.games.gamedef import load_definition
 >>> from kilt.tree.best_response import uniform

@@ -1,4 +1,4 @@
-"""Define the agent that plays a strategy stored as a table over a public tree.
+"""The agent that plays a solved strategy of a large game, with probabilities for every board and hand.
 
 The table is in memory, mapped from a file, or unpacked from disk.
 
