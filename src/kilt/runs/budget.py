@@ -1,4 +1,4 @@
-"""Budgets of runs: limits on iterations, time and exploitability, and estimates of the remaining time."""
+"""Budgets of runs: limits on iterations, time and exploitability. Also estimates the remaining time."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from kilt.solve.problem import big_blind_of
 
 
 class Step(NamedTuple):
-    """A measurement of a run after some iterations: time spent, exploitability and value."""
+    """A measurement of a run after some iterations: the time spent, the exploitability and the value."""
 
     iterations: int
     seconds: float  # of work, checkpoints and measurements included, compilation not
@@ -31,7 +31,7 @@ class Step(NamedTuple):
 
 @dataclass(frozen=True)
 class Budget:
-    """Limits of a run, which stops at the first one reached.
+    """Limits of a run, such as iterations and minutes. The run stops at the first limit that it reaches.
 
     All limits are totals, including the work before a resume.
 
@@ -97,7 +97,7 @@ def time_left(budget: Budget, steps: Sequence[Step], iterations: int, seconds: f
 def budget_of(
     iterations: int | None, seconds: float | None, target: float | str | None, game: str | Game
 ) -> Budget | None:
-    """Return the limits of a run as a `Budget`, or None if there are no limits.
+    """Return the limits of a run as a `Budget`, or None if none are given.
 
     The target exploitability is converted to chips.
     """

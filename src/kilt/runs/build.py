@@ -1,4 +1,4 @@
-"""Build runs from their configurations, or from the folders of earlier runs.
+"""Create runs from configurations, or open them in the folders of earlier runs.
 
 >>> from kilt.runs.budget import Budget
 >>> run = build(WholeSpec("kuhn"), budget=Budget(iterations=100))
@@ -38,7 +38,7 @@ def build(
     tick: Tick = silent,
     ready: Callable[[Any, Cost], None] = silent,
 ) -> Run:
-    """Return a run: either a new one, or one that resumes from its last checkpoint.
+    """Return a run that is ready to start: a new one, or one that resumes from its last checkpoint.
 
     Invalid requests are refused before anything is built: first names, then memory and disk, then room for workers.
 

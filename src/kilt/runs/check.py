@@ -50,7 +50,7 @@ class CheckResult(NamedTuple):
 
 
 def check(path: Path) -> Iterator[CheckResult]:
-    """Check all files that kilt has written in a folder and its subfolders.
+    """Check everything that kilt has stored in a folder and its subfolders for damage.
 
     Parameters
     ----------
@@ -78,7 +78,7 @@ def check(path: Path) -> Iterator[CheckResult]:
 
 
 def require_whole_subgames(run: Path) -> None:
-    """Raise RunError if a run stores its strategy as subgames on disk, and some of them are damaged or missing."""
+    """For runs with tables on disk: raise RunError if a subgame's file is damaged or missing."""
     if artifact.exists(run / STRATEGY) and artifact.kind_of(run / STRATEGY) == IN_SUBGAMES:
         _require_whole_strategy(run / STRATEGY)
 

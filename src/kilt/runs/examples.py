@@ -1,4 +1,4 @@
-"""Ready-made configurations of runs, which `kilt new` prints.
+"""Example configurations of runs, which `kilt new` prints.
 
 `EXAMPLES` lists them: a template, and the TOML files of this folder.
 
@@ -56,7 +56,7 @@ EXAMPLES = {"": commented_toml(Config, _FIRST)} | {
 
 
 def example_named(name: str) -> str:
-    """Return the text of a ready-made configuration in TOML, given its name.
+    """Return an example configuration in TOML, given its name.
 
     An empty name stands for a template to start from.
     """

@@ -1,4 +1,4 @@
-"""Give access to the results of a run, such as its exploitability and value.
+"""Base class of runs, which computes results such as exploitability and value from measurements.
 
 They are the same for a run that is being solved and for one read from a folder.
 """
@@ -25,12 +25,12 @@ class RunFigures(Drawable, ABC):
     @property
     @abstractmethod
     def solved(self) -> str:
-        """Return which strategy the results describe, in words: the average strategy or the last iterate."""
+        """Describe in words which strategy the results are about: the average strategy or the last iterate."""
 
     @property
     @abstractmethod
     def steps(self) -> tuple[Step, ...]:
-        """Return the measurements of the run in order; the last one was taken at the end."""
+        """Return the measurements of the run in order. The last one was taken at the end."""
 
     @abstractmethod
     def mbb(self, chips: float) -> float | None:
@@ -47,7 +47,7 @@ class RunFigures(Drawable, ABC):
 
     @property
     def value(self) -> float:
-        """Return the expected winnings of player 0 in chips per game when both players follow the strategy."""
+        """Return what player 0 expects to win in chips per game, if both players follow the strategy."""
         return self._last.value
 
     @property
@@ -62,7 +62,7 @@ class RunFigures(Drawable, ABC):
         return self.steps[-1]
 
     def grid(self, history: str = "") -> Picture:
-        """Draw the strategy's action probabilities for all starting hands at a decision of the first round.
+        """Draw the strategy for all starting hands at a decision of the first round, as a hand grid.
 
         Parameters
         ----------

@@ -44,7 +44,7 @@ WRITING = pace("checkpoint", "bytes_per_second")  # assumed pace of the first ch
 
 
 class RunIdentity(NamedTuple):
-    """The settings that determine the result of a run.
+    """The settings that determine the result of a run. Two runs with equal settings find the same strategy.
 
     Two runs with equal settings have the same strategy after the same iterations.
     """
@@ -65,7 +65,7 @@ class RunIdentity(NamedTuple):
         return f"{self.algorithm} on {game}, seed {self.seed}, kilt {self.version}"
 
     def require(self, wanted: RunIdentity, where: Path) -> None:
-        """Raise RunError if this run's settings differ from those of another run.
+        """Raise RunError if the settings of this run differ from those of another run.
 
         Only the name of the game may differ.
         """
@@ -104,7 +104,7 @@ class RunFolder:
         room: int,
         model: OpponentModel | None = None,
     ) -> RunFolder:
-        """Create the folder of a new run, after checking that the disk has enough space.
+        """Create the folder of a new run. Checks first that the disk has enough space.
 
         The folder must be new or empty. `room` is the number of bytes that must be free.
 
@@ -123,7 +123,7 @@ class RunFolder:
 
     @classmethod
     def require_new(cls, path: Path) -> None:
-        """Raise RunError if a folder already contains a run, or other files that kilt has not written."""
+        """Raise RunError if a folder contains another run, or files that kilt has not written."""
         if cls.has_run(path):
             raise RunError(
                 f"{path} holds a run already, {cls.open(path).identity}: resume it, or choose another folder"
@@ -172,7 +172,7 @@ class RunFolder:
             raise RunError(f"{path / 'run.json'} is damaged: start a new run in another folder") from None
 
     def describe(self) -> None:
-        """Write ``run.json``, which contains the settings of the run and the checksum of its strategy."""
+        """Write ``run.json``: the settings of the run, and the checksum of its strategy."""
         names = artifact.recorded_checksums(self.path / STRATEGY)
         if names is None:  # a new run, or one of an older format
             names = []
@@ -185,7 +185,7 @@ class RunFolder:
             artifact.write_text(self.path / artifact.RUN, json.dumps(said, indent=2) + "\n")
 
     def against(self) -> Against | None:
-        """Return the opponent that the run's counter-strategy exploits, or None for other runs.
+        """For the run of a counter-strategy, return the opponent that it exploits; for other runs, None.
 
         The opponent model is for an unabstracted game.
         """
@@ -196,7 +196,7 @@ class RunFolder:
 
     @property
     def ended(self) -> bool:
-        """Return whether the run has spent its budget."""
+        """Return whether the run has used up its budget."""
         return any(self.budget.spent(step.iterations, step.seconds) for step in self.steps())
 
     def steps(self) -> list[Step]:
@@ -207,7 +207,7 @@ class RunFolder:
         return [line.step for line in self._lines() if line.step]
 
     def require_whole_log(self) -> None:
-        """Raise RunError if the log has lines that cannot be read."""
+        """Raise RunError if a line of the log cannot be read."""
         if said := _unreadable(self.path, self._lines()):
             raise RunError(said)
 
@@ -218,20 +218,20 @@ class RunFolder:
 
     @property
     def saved_iterations(self) -> int:
-        """Return how many iterations the last readable checkpoint has, or 0 if there is none."""
+        """Return the number of iterations in the last readable checkpoint; 0 if there is none."""
         with suppress(ArtifactError, LookupError, TypeError, ValueError):
             return int(artifact.read(self.path / CHECKPOINT, CHECKPOINT).figures["iterations"])
         return 0
 
     @property
     def is_being_solved(self) -> bool | None:
-        """Return whether a process is solving the run now, or None if the system cannot tell."""
+        """Return whether a process is solving the run now. None if the operating system cannot tell."""
         return is_locked(self.path / LOCK)
 
     @staticmethod
     @contextmanager
     def exclusive_access(path: Path) -> Iterator[None]:
-        """Lock a run's folder, so that no other process can use it.
+        """Lock the folder of a run, so that no other process can use it.
 
         Raises RunError if another process has locked it.
         """
@@ -245,7 +245,7 @@ class RunFolder:
 
     @contextmanager
     def working(self) -> Iterator[None]:
-        """Lock the run's folder and open its log for writing.
+        """Lock the folder of a run, and open its log for writing.
 
         `log` and `restore` need the open log.
 
@@ -257,7 +257,7 @@ class RunFolder:
     def restore(
         self, solver: Solver, budget: Budget, warn: Callable[[str], None] = lambda what: None
     ) -> tuple[float, float]:
-        """Restore a solver from the last checkpoint, and return the seconds that the run has taken so far.
+        """Restore a solver from the last checkpoint. Returns how many seconds the run has taken so far.
 
         There are two numbers: wall time and CPU time.
 
@@ -303,7 +303,7 @@ class RunFolder:
         self._log.flush()
 
     def save(self, solver: Solver, seconds: float, cpu_seconds: float = 0.0, *, at_once: bool = False) -> None:
-        """Write a checkpoint if the last one is old enough.
+        """Write a checkpoint, unless the last one is very recent.
 
         If `at_once` is set, it is written in any case, unless it would be the same as the last one.
         """
@@ -343,7 +343,7 @@ class RunFolder:
         return self.path.absolute() / PARTS / str(iterations)
 
     def keep(self, steps: Sequence[Step], solver: Solver, problem: Problem) -> None:
-        """Write the first log and the first checkpoint of a run."""
+        """Write the first log and the first checkpoint of a new run."""
         with self.working():
             if kept := on_disk(solver):
                 kept.open(self.path / SUBGAMES, run=self.run_id)
@@ -352,7 +352,7 @@ class RunFolder:
             self.finish(solver, problem, steps[-1])
 
     def finish(self, solver: Solver, problem: Problem, step: Step) -> None:
-        """Write the last checkpoint and the run's final strategy."""
+        """Write the last checkpoint and the final strategy of a run."""
         self.save(solver, step.seconds, step.cpu_seconds, at_once=True)
         said = {"algorithm": self.identity.algorithm, "run": self.run_id} | step._asdict()
         strategy: Any = solver if isinstance(solver, StrategyInParts) else solver.average()
@@ -382,7 +382,7 @@ def checkpoint_size(solver: Solver) -> int:
 
 
 class LogLine(NamedTuple):
-    """A line of a run's log, with its measurement if the line can be read."""
+    """A line of a run's log, with its measurement if the line is readable."""
 
     step: Step | None  # None if the line cannot be read
     end: int  # end of the line, in bytes
@@ -415,7 +415,7 @@ def _unreadable(run: Path, lines: Sequence[LogLine]) -> str:
 
 
 def portable_name(game: str | Game) -> str:
-    """Return a name of a game that also works in other working folders.
+    """Return a name of a game that is still valid from another working folder.
 
     The name of a file is replaced by its full path.
     """

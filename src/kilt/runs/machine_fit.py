@@ -1,4 +1,4 @@
-"""Find the strongest agent that fits a machine's memory and a time limit, for a given stack depth.
+"""Find the strongest agent that fits a machine's memory and a time limit, for given stacks.
 
 `AGENT_SIZES` lists the sizes of agents, from the smallest to the largest.
 
@@ -102,7 +102,7 @@ class FittedPlan:
 
 
 def depths() -> dict[int, str]:
-    """Return the names of the ready-made heads-up no-limit games, by their stacks in big blinds."""
+    """Return the names of the heads-up no-limit games that ship with kilt, by their stacks in big blinds."""
     found = {200: "holdem.nolimit.2p"}
     for name in shipped_definitions():
         if match := re.fullmatch(r"holdem\.nolimit\.2p\.(\d+)bb", name):
@@ -111,7 +111,7 @@ def depths() -> dict[int, str]:
 
 
 def game_at(depth: int) -> str:
-    """Return the name of the ready-made no-limit game with stacks of `depth` big blinds.
+    """Return the name of the no-limit game with stacks of `depth` big blinds that ships with kilt.
 
     Raises RunError if there is none.
     """
@@ -155,7 +155,7 @@ def plan_largest_agent(
 def plan_like_shipped_agent(
     game: Holdem, name: str, hours: float, threads: int, folder: Path, memory: float | None = None
 ) -> FittedPlan:
-    """Return a plan for an agent like the one that comes with kilt, but for another game.
+    """Return a plan for an agent of the same kind as the one that ships with kilt, but for another game.
 
     The opponent sees finer cards while the agent is solved, if the deck, the machine and the time allow it.
 

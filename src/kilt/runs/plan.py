@@ -1,4 +1,4 @@
-"""Plan runs: check a configuration and everything that it refers to, before any work begins.
+"""Plan runs: check a configuration and everything that it names, before any work begins.
 
 The same `RunPlan` is used to estimate costs, to build card abstractions and to solve:
 
@@ -53,7 +53,7 @@ from kilt.tree.betting import MOST_NODES, betting_size
 
 @dataclass(frozen=True)
 class RunPlan(AbstractSpec, Spec):
-    """A checked plan of a run: its configuration with the game, card abstractions and bet sizes.
+    """A checked plan of a run: its configuration, with the game, card abstractions and bet sizes that it names.
 
     Nothing is built yet.
 
@@ -64,19 +64,19 @@ class RunPlan(AbstractSpec, Spec):
 
     @property
     def method(self) -> AbstractMethod:
-        """Return the method by which the plan's algorithm solves abstract games."""
+        """Return how the plan's algorithm solves abstract games: the way to make its solver, and its cost."""
         return self.algorithm.abstract
 
     @property
     def all_cards(self) -> tuple[Cards, ...]:
-        """Return the card abstractions of the players, and that of the opponent if it is a different one.
+        """Return the card abstractions of the players, and that of an opponent model if it has its own.
 
         The opponent is the one that the agent learns against.
         """
         return self.cards if self.opponent is None else (*self.cards, self.opponent)
 
     def card_folders(self, folder: Path) -> list[Path]:
-        """Return the folders in which a run stores the card abstractions of `all_cards`."""
+        """Return the folders in which the run stores its card abstractions, in the order of `all_cards`."""
         own = card_folders(folder, len(self.cards))
         return own if self.opponent is None else [*own, folder / OPPONENT_CARDS]
 
@@ -128,14 +128,14 @@ class RunPlan(AbstractSpec, Spec):
         return reduce(Cost.then, building).named("cards").then(solving) if building else solving
 
     def pace(self) -> Pace | None:
-        """Measure the speed of the run's algorithm for some seconds.
+        """Measure how fast the run's algorithm is on this machine, in a trial of some seconds.
 
         Returns None if `cost` already includes the time.
         """
         return self.method.measure_pace(self)
 
     def require_room(self, folder: Path | None) -> Cost:
-        """Return the cost of the run, after checking that memory, GPU and disk suffice.
+        """Return the cost of the run. Raises RunError if memory, GPU or disk do not suffice.
 
         Raises RunError or ArtifactError if they do not.
         """
@@ -151,7 +151,7 @@ class RunPlan(AbstractSpec, Spec):
         return self.cost().require(folder)
 
     def require_new(self, folder: Path) -> None:
-        """Raise RunError unless the run can begin in a folder.
+        """Raise RunError unless a new run can begin in the given folder.
 
         The folder may hold the remains of a run that was killed at its start.
         """
@@ -165,7 +165,7 @@ class RunPlan(AbstractSpec, Spec):
                 raise RunError(f"{folder} is there already, with {file.name} in it: choose another folder")
 
     def leave(self, folder: Path) -> None:
-        """Prepare the folder of a run that begins later, perhaps on another machine.
+        """Prepare the folder of a run that will begin later, perhaps on another machine.
 
         `kilt.runs.build.resume` solves it.
         """
@@ -240,7 +240,7 @@ class RunPlan(AbstractSpec, Spec):
     def build(
         self, folder: Path, tick: Tick = lambda what, share: None, *, place: Engine | None = None
     ) -> AbstractProblem:
-        """Build the card abstractions that are missing in the run's folder, and return the abstract game.
+        """Build the missing card abstractions in the run's folder, and return the abstract game.
 
         Parameters
         ----------

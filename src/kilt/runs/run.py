@@ -1,4 +1,4 @@
-"""Define runs: a run solves a game with a solver and a budget, and stores the results in a folder.
+"""Runs: a run solves a game with a solver and a budget, and stores the results in a folder.
 
 `kilt.runs.build.build` makes runs. To solve, iterate over a run; it yields one measurement after another:
 
@@ -57,7 +57,7 @@ from kilt.strategy.vector import VectorStrategy
 
 @dataclass
 class Run(RunFigures):
-    """A run that is ready to solve its game, from the beginning or from a checkpoint.
+    """A run that solves a game, from the beginning or from a checkpoint.
 
     Iterate over it to solve the game.
 
@@ -133,7 +133,7 @@ class Run(RunFigures):
 
     @property
     def solved(self) -> str:
-        """Return which strategy the results describe, in words: the average strategy or the last iterate."""
+        """Describe in words which strategy the results are about: the average strategy or the last iterate."""
         return solved_name(self.identity._asdict())
 
     @property
@@ -230,13 +230,13 @@ class Run(RunFigures):
 
     @property
     def spent(self) -> bool:
-        """Return whether the budget of the run was already spent, according to its folder."""
+        """Return whether the budget of the run was already used up when its folder was opened."""
         done = self.folder.steps() if self.folder else []
         return any(self.budget.spent(step.iterations, step.seconds) for step in done)
 
     @property
     def ended(self) -> bool:
-        """Return whether the run is finished: its budget is spent, and its strategy is stored."""
+        """Return whether the run is finished: its budget is used up, and its strategy is stored."""
         return self.spent and self.folder is not None and artifact.exists(self.folder.path / STRATEGY)
 
     def keep(self, folder: Path, steps: list[Step]) -> RunFolder:
@@ -269,7 +269,7 @@ class StoredRun(RunFigures):
     algorithm: str = ""
 
     def load(self, threads: int = 1, device: str = CPU) -> tuple[Problem, Array, dict[str, Any]]:
-        """Load the game, the strategy as an array, and the results of the run from its folder."""
+        """Load the game, the strategy array and the results of the run from its folder."""
         stored = self.path / STRATEGY
         form = stored_form(stored)
         problem: Problem
@@ -293,7 +293,7 @@ class StoredRun(RunFigures):
 
     @property
     def solved(self) -> str:
-        """Return which strategy is stored, in words: the average strategy or the last iterate."""
+        """Describe in words which strategy is stored: the average strategy or the last iterate."""
         return solved_name({"algorithm": self.algorithm})
 
     def mbb(self, chips: float) -> float | None:

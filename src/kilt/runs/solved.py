@@ -1,4 +1,4 @@
-"""Convert a solver's result for an unabstracted game to a strategy, or to an agent that plays it."""
+"""Convert the result of solving a game without abstraction to a strategy, or to an agent."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from kilt.tree.navigation import NavigableTree
 
 
 def strategy_in(problem: Problem, table: Array) -> Strategy | VectorStrategy:
-    """Convert a solver's table to a strategy: by information set for small games, by hand for large ones."""
+    """Convert a solver's table to a strategy: one by information set for small games, one by hand for large games."""
     if isinstance(problem, FlatProblem):
         return Strategy.of(problem.tree, table)
     if isinstance(problem, VectorProblem):

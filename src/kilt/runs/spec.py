@@ -1,4 +1,4 @@
-"""Define the specifications of runs: which game is solved, by which algorithm, and with which limits.
+"""Specifications of runs: which game is solved, by which algorithm, and with which limits.
 
 `Spec` is the interface that `build` needs; `WholeSpec` specifies an unabstracted game.
 
@@ -51,7 +51,7 @@ def silent(*_: object) -> None:
 
 
 class Spec(ABC):
-    """Base class of run specifications: a game, how it is solved, and default limits.
+    """Base class of specifications: what a run solves, how, and with which limits.
 
     Nothing is built yet.
     """
@@ -86,12 +86,12 @@ class Spec(ABC):
 
     @property
     def exact(self) -> bool:
-        """Return whether the solver finishes after one step, as a linear program does."""
+        """Return whether the solver finishes after one step, as linear programming does."""
         return False
 
     @property
     def given(self) -> str | Game | None:
-        """Return the game in the form in which the caller specified it: a name, a file or an object."""
+        """Return the game as the user gave it: a name, a file or an object."""
         return None
 
     @abstractmethod
@@ -103,18 +103,18 @@ class Spec(ABC):
 
     @abstractmethod
     def require_room(self, folder: Path | None) -> Cost:
-        """Return the cost of the run, after checking that memory, GPU and disk suffice.
+        """Return the cost of the run. Raises RunError if memory, GPU or disk do not suffice.
 
         Raises RunError or ArtifactError if they do not.
         """
 
     def require_new(self, folder: Path) -> None:
-        """Raise RunError unless a run can begin in a folder."""
+        """Raise RunError unless a new run can begin in the given folder."""
         RunFolder.require_new(folder)
 
     @abstractmethod
     def problem(self, folder: Path | None, tick: Tick, *, resumes: bool) -> Problem:
-        """Build the game in the representation that its solver needs, and return it.
+        """Build the game in the form that its solver needs, and return it.
 
         What takes long to build is stored in the folder.
         """
@@ -132,7 +132,7 @@ class Spec(ABC):
 
     @property
     def files(self) -> dict[str, str]:
-        """Return the text files that are added to the folder of a new run, by file name."""
+        """Return the text files that a new run adds to its folder, by file name."""
         return {}
 
 
@@ -211,7 +211,7 @@ class WholeSpec(Spec):
 
     @classmethod
     def begun(cls, folder: RunFolder, values: Mapping[str, object] = NOTHING) -> WholeSpec:
-        """Return the specification of an earlier run, with some keys of its configuration changed.
+        """Create the specification of an earlier run, with some keys of its configuration changed.
 
         A counter-strategy keeps its opponent.
 
@@ -230,7 +230,7 @@ class WholeSpec(Spec):
 
     @property
     def name(self) -> str:
-        """Return the algorithm's name, as used in messages and in the run's identity."""
+        """Return the name of the algorithm, as used in messages and in the run's identity."""
         return self.algorithm if isinstance(self.algorithm, str) else algorithm_named(self.algorithm).what
 
     @property
@@ -240,12 +240,12 @@ class WholeSpec(Spec):
 
     @property
     def given(self) -> str | Game:
-        """Return the game in the form in which the caller specified it: a name, a file or an object."""
+        """Return the game as the user gave it: a name, a file or an object."""
         return self.game
 
     @cached_property
     def fitted(self) -> FittedGame:
-        """Return the game in the first representation that the algorithm can solve.
+        """Return the game in the first form that the algorithm can solve, such as a flat tree.
 
         Raises RunError if there is none.
         """
@@ -263,7 +263,7 @@ class WholeSpec(Spec):
         return cost if self.exact else replace(cost, disk=cost.disk + FIGURE)
 
     def require_room(self, folder: Path | None) -> Cost:
-        """Return the cost of the run, after checking that the algorithm, the device and the engine suit the game.
+        """Return the cost of the run. Raises RunError if the algorithm, the device or the engine cannot solve the game.
 
         Disk space is checked when the folder is created.
         """
@@ -288,7 +288,7 @@ class WholeSpec(Spec):
             raise RunError("workers that share subgames on disk have no batch, boards or samples, and none below them")
 
     def problem(self, folder: Path | None, tick: Tick, *, resumes: bool) -> Problem:
-        """Build the game in the representation that the algorithm needs, and return it.
+        """Build the game in the form that the algorithm needs, and return it.
 
         It includes the opponent and the workers of the run.
         """
