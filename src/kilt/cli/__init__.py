@@ -49,7 +49,7 @@ OF_EXTRAS = ("cupy-cuda12x", "fastapi", "kilt-lab", "open_spiel", "pot", "ray", 
 
 
 class Commands(TyperGroup):
-    """The group of all commands. It accepts old spellings of commands and options, and prints a hint.
+    """The group of all commands of kilt. It accepts old spellings of commands and options, and prints a hint.
 
     Paragraphs of help texts flow to the width of the terminal, and flags have no type.
     """
@@ -63,21 +63,21 @@ class Commands(TyperGroup):
             hide_types_of_flags(command.get_params(command.context_class(command, help_option_names=HELP)))
 
     def get_params(self, ctx: Any) -> list[Any]:
-        """Return the options of the command ``kilt``, including those for shell completion that Typer adds late."""
+        """Return the options of the command ``kilt``, including those for shell completion, which Typer adds late."""
         return hide_types_of_flags(super().get_params(ctx))
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Parse the command line after replacing old spellings of commands and options."""
+        """Replace old spellings of commands and options, and parse the command line."""
         return super().parse_args(ctx, current_spelling(args, lambda text: print_error("hint:", text)))
 
     def list_commands(self, ctx: Any) -> list[str]:
-        """Return the names of all commands in the order of their panels in the help."""
+        """Return the names of all commands, in the order of their panels in the help."""
         commands: dict[str, Any] = {**self.commands}  # Typer's objects, which know their panels
         return sorted(super().list_commands(ctx), key=lambda name: PANELS.index(commands[name].rich_help_panel))
 
 
 def hide_types_of_flags(options: list[Any]) -> list[Any]:
-    """Remove ``<bool>`` from the help of flags, so that it does not look like a required value."""
+    """Remove ``<bool>`` from the help of flags, because it looks like a value that users must give."""
     for option in options:
         if getattr(option, "is_flag", False):
             option.metavar = ""
@@ -85,7 +85,9 @@ def hide_types_of_flags(options: list[Any]) -> list[Any]:
 
 
 def flowing(text: str) -> str:
-    r"""Join the lines of each paragraph of a help text. Paragraphs with lists or indented lines stay unchanged.
+    r"""Join the lines of each paragraph of a help text.
+
+    Lists and indented lines stay unchanged.
 
     >>> flowing("A long\nline.\n\n- one\n- two")
     'A long line.\n\n- one\n- two'

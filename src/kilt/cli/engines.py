@@ -1,4 +1,4 @@
-"""The options of commands that can use an engine, which runs their work in worker processes."""
+"""The options of commands that can use an engine, which runs work in several processes or on a cluster."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ AddressOption = Annotated[str, options.ADDRESS]
 
 @contextmanager
 def opened(name: str | None, address: str, threads: int) -> Iterator[Engine | None]:
-    """Start the requested engine, if any, for a ``with`` block, and close it at the end."""
+    """Start the engine that the options request, for a ``with`` block, and close it at the end."""
     from kilt.engines import EngineError, engine_named
 
     if name is None:

@@ -1,4 +1,4 @@
-"""Rewrite old spellings of commands and options, and print a hint.
+"""Replace old spellings of commands and options by the current ones, and print a hint.
 
 Each old spelling works for one release.
 
@@ -112,7 +112,7 @@ COMMANDS: Mapping[tuple[str, ...], tuple[str, ...]] = {("crosstable",): ("match"
 
 
 def current_spelling(words: Sequence[str], hint: Callable[[str], None] = lambda text: None) -> list[str]:
-    """Return the words of a command line in the current spelling.
+    """Return the words of a command line with old spellings replaced by the current ones.
 
     `hint` is called with the words to type instead of old spellings.
     """

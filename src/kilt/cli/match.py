@@ -184,7 +184,10 @@ def first_meets_others(
 
 
 def print_matches(title: str, matches: list[Match], *, beside: bool = False) -> None:
-    """Print a table of win rates and times, with raw winnings in another column if `beside` is set."""
+    """Print a table of win rates and times.
+
+    With `beside`, another column has the raw winnings.
+    """
     from kilt.evaluate.stats import played_rate, win_rate
 
     beside = any(each.way == "aivat" or (beside and each.way != "played") for each in matches)
@@ -199,7 +202,7 @@ def print_matches(title: str, matches: list[Match], *, beside: bool = False) -> 
 
 
 def print_strategies(players: list[str]) -> None:
-    """Print which strategy each solved player plays, such as its average strategy."""
+    """Print which strategy each player follows, such as the average strategy of its run."""
     if said := _strategies(players):
         say(f"strategies: {', '.join(f'{name} ({strategy})' for name, strategy in said.items())}")
 

@@ -72,7 +72,7 @@ def count_model(
     *,
     skip: bool = False,
 ) -> CountedModel:
-    """Count a player's actions in logs at the information sets of a run, a configuration or a game."""
+    """Count a player's actions in logs, at the information sets of a run, a configuration or a game."""
     from kilt.players.modelled import log_text, observer_for
     from kilt.strategy.translate import mapping_named
 

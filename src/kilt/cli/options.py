@@ -1,4 +1,4 @@
-"""Arguments and options that commands share, each declared once with its name, short form and help."""
+"""Arguments and options that several commands share, each with its name, short form and help."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ UNITS = {"s": 1.0, "min": 60.0, "h": 3600.0}
 
 
 def seconds_of(text: str | float) -> float:
-    """Parse a duration such as "90s" or "2h", and return it in seconds.
+    """Parse a duration such as "90s" or "2h". Returns seconds.
 
     >>> seconds_of("90s"), seconds_of("1.5min"), seconds_of("2h")
     (90.0, 90.0, 7200.0)
@@ -30,7 +30,7 @@ def seconds_of(text: str | float) -> float:
 
 
 def settings(texts: Iterable[str] | None) -> dict[str, object]:
-    """Parse texts of the form KEY=VALUE, and return values by key.
+    """Parse options of the form KEY=VALUE, and return the values by key.
 
     Values are parsed as TOML; what is not TOML is taken as a string.
 

@@ -444,5 +444,5 @@ def run_data(cost: Cost) -> dict[str, Any]:
 
 
 def cost_words(plan: RunPlan, cost: Cost) -> str:
-    """Describe the cost of a run in one line."""
+    """Describe the cost of a run in one line, such as its memory and time."""
     return f"{count(sum(plan.size.slots))} infoset-actions, {plan.config.solver.algorithm}: {cost}"

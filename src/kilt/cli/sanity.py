@@ -47,7 +47,7 @@ def sanity(
 
 
 def print_sanity(found: Report, who: str) -> None:
-    """Print a sanity report as a table, and its failed checks on standard error."""
+    """Print a sanity report as a table. The failed checks are printed on standard error as well."""
     title = f"{found.game}, {who}, {found.strategy}"
     table = Table(title=title, title_justify="left", title_style="bold")
     for column in ("check", "result", "limit", ""):

@@ -1,4 +1,4 @@
-"""Functions for the output of all commands: consoles, tables, numbers, progress bars and JSON."""
+"""Output of all commands: tables, numbers, progress bars and JSON on the terminal."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ AsJson = Annotated[bool, options.AS_JSON]
 
 
 def print_json(values: Mapping[str, Any]) -> None:
-    """Print a mapping as JSON for other programs. Integers of any size stay exact.
+    """Print a mapping as JSON for other programs. Large integers keep all digits.
 
     Unknown and unbounded values become null, because JSON has no nan and no infinity.
     """
@@ -53,7 +53,9 @@ def _finite(value: Any) -> Any:
 
 
 def print_table(title: str, columns: Iterable[str], rows: Iterable[Iterable[str]], *, numbers: bool = False) -> None:
-    """Print a table with headings. If `numbers` is set, all columns after the first are right-aligned.
+    """Print a table with headings.
+
+    With `numbers`, all columns after the first are aligned to the right.
 
     Numbers are only broken into two lines if the terminal is too narrow.
     """
@@ -67,7 +69,10 @@ def print_table(title: str, columns: Iterable[str], rows: Iterable[Iterable[str]
 
 
 def rate_figures(rate: Estimate) -> dict[str, Any]:
-    """Return a win rate as a dict for JSON output. The interval of a single deal is unknown."""
+    """Return a win rate as a dict for JSON output.
+
+    After a single deal, the interval is unknown.
+    """
     known = isfinite(rate.margin)
     return {
         "mbb_per_hand": rate.mean,
@@ -77,14 +82,14 @@ def rate_figures(rate: Estimate) -> dict[str, Any]:
 
 
 def end_early(stopped: list[int]) -> None:
-    """End the command with an exit code for the signal that stopped it, if there was one."""
+    """If a signal has stopped the command, end it with the exit code of this signal."""
     if stopped:
         say("stopped early: the figures are of the hands that were played")
         raise typer.Exit(128 + stopped[0])
 
 
 def count(value: int) -> str:
-    """Format a whole number: exactly if it is short, otherwise with five digits and a power of ten.
+    """Format a whole number: short numbers exactly, long ones with five digits and a power of ten.
 
     >>> count(1286792), count(319365922522608)
     ('1,286,792', '3.1937e14')
@@ -125,7 +130,7 @@ def waiting(text: str) -> Status:
 
 @contextmanager
 def announce_compilation() -> Iterator[None]:
-    """Print messages while kernels are compiled: at the start, every few seconds, and the total time at the end."""
+    """Print messages while kernels are compiled: at the start, every few seconds, and at the end."""
     began, due = 0, 0.0
 
     def tell() -> None:
@@ -150,7 +155,7 @@ def announce_compilation() -> Iterator[None]:
 
 
 class ProgressBars(Progress):
-    """Progress bars on a terminal. If the output is no terminal, lines are printed at intervals instead.
+    """Progress bars on a terminal. If the output goes to a file, lines are printed at intervals instead.
 
     The first line is printed after `FIRST` seconds. Later lines are a twentieth of the elapsed time apart, at least
     `EVERY` and at most `SELDOM` seconds. A task has a field `said`, the text after its bar.
@@ -166,7 +171,7 @@ class ProgressBars(Progress):
         self._due = self._began + self.FIRST
 
     def update(self, task_id: TaskID, **fields: Any) -> None:
-        """Move a progress bar. If the output is no terminal, print the progress as a line from time to time."""
+        """Move a progress bar. If the output goes to a file, print the progress as a line from time to time."""
         super().update(task_id, **fields)
         now = monotonic()
         if self.disable and task_id == self.task_ids[0] and now >= self._due:
@@ -177,7 +182,7 @@ class ProgressBars(Progress):
 
 @contextmanager
 def ticking() -> Iterator[Callable[[str, float], None]]:
-    """Show a progress bar during the ``with`` block, which receives a function that moves the bar."""
+    """Show a progress bar during a ``with`` block. The block receives a function that moves the bar."""
     with ProgressBars() as bar:
         task = bar.add_task("starting", total=1.0, said="")
         began: dict[str, float] = {}
@@ -194,7 +199,7 @@ def ticking() -> Iterator[Callable[[str, float], None]]:
 
 @contextmanager
 def interrupts(*, at_once: bool) -> Iterator[list[int]]:
-    """Record Ctrl-C or SIGTERM, so that the work can stop at a safe point. A second signal stops at once.
+    """Catch Ctrl-C and SIGTERM, so that the work can stop at a safe point. A second signal stops it at once.
 
     By default, Python would interrupt a step in the middle and leave the solver in an unusable state.
     """
@@ -221,7 +226,7 @@ class ProgressScreen:
         self.task = bar.add_task("", total=1.0, said="starting …")
 
     def say(self, text: str, takes: float | None = None) -> None:
-        """Print a message about work that begins, with its estimated time if known."""
+        """Print a message about the next step, with its estimated duration if that is known."""
         unit = "" if takes is None or takes >= 7200 else " min"
         say(text if takes is None else f"{text}; takes about {duration(takes)}{unit}")
 

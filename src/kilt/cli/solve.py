@@ -111,14 +111,14 @@ def solve(
 
 
 def is_configured(folder: Path) -> bool:
-    """Return whether a folder contains the configuration of a run that solves an abstract game."""
+    """Return whether a folder contains a run of an abstract game, which has a configuration."""
     from kilt.runs.folder import CONFIG
 
     return (folder / CONFIG).is_file()
 
 
 def built(spec: Spec, folder: Path | None, budget: Budget | None, *, resumes: bool = False) -> Run:
-    """Create or resume a run, and print the progress of building it and its estimated cost."""
+    """Create or resume a run. Prints the progress of building it, and its estimated cost."""
     from kilt.runs.build import build
     from kilt.runs.plan import RunPlan
     from kilt.solve.distributed.solver import DistributedMCCFR
@@ -179,7 +179,7 @@ def finish(run: Run) -> Step:
 
 
 def solving(run: Run, standing: Callable[[Step], str]) -> tuple[list[Step], int]:
-    """Solve a run with a progress bar, which shows the latest measurement in the words of `standing`.
+    """Solve a run with a progress bar, which describes the latest measurement by the function `standing`.
 
     Returns the measurements, and the signal that stopped the run, or 0.
     """
@@ -221,7 +221,7 @@ def _new_folder(game: str, algorithm: str) -> Path:
 
 
 def free_folder(name: str) -> Path:
-    """Return a folder name that does not exist yet: the given name, or that name with a number appended."""
+    """Return the name of a folder that does not exist yet: the given name, with a number appended if needed."""
     return next(path for n in count(1) if not (path := Path(name if n == 1 else f"{name}-{n}")).exists())
 
 

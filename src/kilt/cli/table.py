@@ -257,7 +257,7 @@ class _TableScreen:
             self.line(("few hands say little" + tail, "dim"))
 
     def judge(self, session: Session) -> None:
-        """Print the person's raw winnings, and luck-adjusted estimates of them."""
+        """Print the person's raw winnings, and estimates with most of the luck removed."""
         from kilt.evaluate.deserved import deserved_winnings
         from kilt.evaluate.portfolio import Portfolio
         from kilt.play.agent import PolicyAgent, has_policy
@@ -280,7 +280,7 @@ class _TableScreen:
             self.line((f"{count:,} hand{'s' if count != 1 else ''} skipped: {reason}", "yellow"))
 
     def line(self, *parts: Part, indent: int = INDENT) -> None:
-        """Print a line, wrapped if it is long, without interpreting markup."""
+        """Print one line of text, wrapped if it is long. Markup in it is printed as plain text."""
         for row in self._text(*parts).wrap(self.console, max(self.console.width - indent, 20)) or [Text()]:
             row.rstrip()
             self.console.print(Text(" " * indent if row else "") + row, highlight=False, soft_wrap=True)

@@ -1,4 +1,4 @@
-"""Data for the web page about a card abstraction: its buckets, how strong their hands are, and its board classes."""
+"""Data for the web page about a card abstraction: its buckets, the strength of their hands, and its board classes."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def cards_of(agent: Agent, seat: int = 0) -> CardAbstraction:
 
 
 def bucket_row(agent: Agent, board: tuple[int, ...], seat: int) -> Array | None:
-    """Return the bucket of each hand on a board, [hand], or None if the agent has no card abstraction."""
+    """Return the bucket of each hand on a board, or None if the agent has no card abstraction."""
     if not isinstance(agent, BlueprintAgent):
         return None
     cards = cards_of(agent, seat)
@@ -89,7 +89,7 @@ def bucket_view(agent: Agent, game: Holdem, board: tuple[int, ...], bucket: int,
 
 
 def classes_view(agent: Agent, game: Holdem, board: tuple[int, ...], seat: int = 0) -> dict[str, Any]:
-    """Return the classes into which a card abstraction groups boards.
+    """Return data about the classes into which a card abstraction groups boards.
 
     Parameters
     ----------

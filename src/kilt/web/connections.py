@@ -1,4 +1,4 @@
-"""Limits on connections to the web server: their number, their waiting time, and the number of their log messages.
+"""Limits for clients of the web server: on connections, on waiting times, and on log messages.
 
 Browsers keep some connections open between requests, and so does an attacker who wants to exhaust the server. A
 connection without a request is closed after `WAITING` seconds. It is closed earlier if a new connection needs its
@@ -33,7 +33,10 @@ logger = logging.getLogger("kilt.web")
 
 
 class MessageLimit(logging.Filter):
-    """A filter that lets `LOGGED` messages of a logger through in each period, and counts the others."""
+    """A log filter that passes a limited number of messages in each period, and counts the others.
+
+    The limit is `LOGGED`.
+    """
 
     def __init__(self) -> None:
         super().__init__()
@@ -58,7 +61,7 @@ class MessageLimit(logging.Filter):
 
 
 def limit_logs() -> None:
-    """Limit how many messages the server's loggers print, so that clients cannot flood the log."""
+    """Limit how many messages the server logs, so that clients cannot flood the log."""
     for name in (logger.name, "uvicorn.error", "asyncio"):
         own = logging.getLogger(name)
         if not any(isinstance(each, MessageLimit) for each in own.filters):
@@ -66,7 +69,7 @@ def limit_logs() -> None:
 
 
 class Connection(socket.socket):
-    """An accepted connection. When it is closed, it removes itself from its listener."""
+    """An open connection to a client. When it is closed, it removes itself from its listener."""
 
     listener: Listener
     client: tuple[str, int]
@@ -104,7 +107,7 @@ class Listener(socket.socket):
         self._spare = os.open(os.devnull, os.O_RDONLY)
 
     def accept(self) -> tuple[socket.socket, Any]:
-        """Accept the next connection if the limits allow it.
+        """Accept the next connection, if the limits allow it.
 
         Raises BlockingIOError if none waits, and after every `AT_ONCE`.
         """
@@ -140,7 +143,7 @@ class Listener(socket.socket):
             del self._open[connection.client]
 
     def of(self, client: Any) -> Connection | None:
-        """Return the open connection of a client, given by its address and port."""
+        """Return the open connection of a client, given the client's address and port."""
         return self._open.get(tuple(client[:2])) if client else None
 
     async def sweep(self) -> None:
@@ -192,7 +195,7 @@ class Listener(socket.socket):
 
 
 class MonitoredRequests:
-    """Wraps an ASGI application: it marks connections as busy during a request, and drops slow clients."""
+    """Wraps an ASGI application. It marks connections as busy during a request, and drops slow clients."""
 
     def __init__(self, app: ASGIApp, listener: Listener) -> None:
         self.app, self.listener = app, listener

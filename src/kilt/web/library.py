@@ -1,4 +1,4 @@
-"""The players and runs that the web page offers, by name. Names are never used as paths of files.
+"""The players and runs that the web page offers, by name. Names are never used as file paths.
 
 The user names folders when the server starts. A folder that contains runs stands for all of them. It is searched at
 each request, so that new runs appear at once. Each player is opened only once.
@@ -41,7 +41,7 @@ DEEP = 2  # levels of subfolders that are searched for runs
 
 
 class Library:
-    """The players and runs of the web page, by name. A name is neither a path nor code.
+    """The players and runs of the web page, by name. A name is never used as a path or as code.
 
     Parameters
     ----------
@@ -72,27 +72,30 @@ class Library:
         return found
 
     def players(self) -> list[str]:
-        """Return the names of all players. Those of the user come first."""
+        """Return the names of all players. Those that the user added come first."""
         own = [name for name, place in self.places().items() if _has_strategy(place) and not _is_spot(place)]
         return [*own, *SHIPPED, *SMALL, *BASELINES]
 
     def bucketed(self) -> list[str]:
-        """Return the names of the players who sort hands into buckets, in the order of `players`."""
+        """Return the names of the players who group hands in buckets, in the order of `players`."""
         places = self.places()
         return [name for name in self.players() if name in SHIPPED or (name in places and _is_blueprint(places[name]))]
 
     def spots(self) -> list[str]:
-        """Return the names of solved spots, which users can examine and train with, but not play against."""
+        """Return the names of solved spots. Users can examine them and train with them, but not play against them."""
         return [name for name, place in self.places().items() if _has_strategy(place) and _is_spot(place)]
 
     def spot(self, name: str) -> SpotSolution:
-        """Return the solution of a spot, given by its name. It is opened only once."""
+        """Return the solution of a spot, given its name. Each solution is opened only once."""
         place = self.place(name)
         with self._opening:
             return self._open_spot(place, _stamp(place))
 
     def reference(self, name: str) -> str:
-        """Return the name by which kilt loads a listed player. Raises PlayError for any other name."""
+        """Return the name by which kilt loads a player of the page.
+
+        Raises PlayError for any other name.
+        """
         if place := self.places().get(name):
             return str(place)
         if name not in (*SHIPPED, *SMALL, *BASELINES):
@@ -109,12 +112,15 @@ class Library:
         return agent, own_game(agent) or load_holdem(LARGE)
 
     def policy_player(self, name: str) -> tuple[PolicyAgent, Holdem]:
-        """Return a player whose action probabilities are known, and its game. Raises PlayError for other players."""
+        """Return a player whose action probabilities are known, and its game.
+
+        Raises PlayError for other players.
+        """
         agent, game = self.player(name)
         return require_policy(agent), game
 
     def states(self, name: str, agent: PolicyAgent, game: Holdem) -> tuple[StateValues | None, bool]:
-        """Return a player's state values for AIVAT, or None if there are none yet, and whether they are being learnt.
+        """Return a player's state values for AIVAT, or None, and whether they are being learnt now.
 
         They are learnt in the background, once for each player.
         """
@@ -160,7 +166,7 @@ class Library:
         }
 
     def estimated_cost(self, name: str) -> dict[str, Any] | None:
-        """Return an estimate of what a run costs, as `kilt estimate` prints it.
+        """Estimate the cost of a run from its configuration, as `kilt estimate` does.
 
         None if the run has no configuration.
         """
@@ -175,7 +181,7 @@ class Library:
         return [_step(step) for step in _steps(RunFolder.open(self.place(name)))]
 
     def place(self, name: str) -> Path:
-        """Return the folder of a run, given the run's name. Raises RunError if there is none."""
+        """Return the folder of a run, given its name. Raises RunError if there is no such run."""
         place = self.places().get(name)
         if place is None:
             raise RunError(f"there is no run {name!r} here: choose one of the list")
@@ -183,7 +189,7 @@ class Library:
 
 
 def estimated_cost(plan: RunPlan) -> dict[str, Any]:
-    """Return an estimate of the memory and disk space, in bytes, and of the time in seconds that a run takes.
+    """Estimate the cost of a run: memory and disk space in bytes, and time in seconds.
 
     The time is that of the budget, plus the time to build card abstractions. It is None if only a trial run would
     tell.

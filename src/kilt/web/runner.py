@@ -40,7 +40,7 @@ PLAN = re.compile(r"[\w -]{1,200}", re.ASCII)  # names of card abstractions: no 
 
 @dataclass
 class RunJob:
-    """A run that a server has started in a process.
+    """The process of a run that the server has started.
 
     Attributes
     ----------
@@ -61,7 +61,7 @@ class RunJob:
 
 
 class Runner:
-    """The processes in which the web page solves games. A folder of runs is controlled by one runner at a time.
+    """The processes that solve games for the web page. A folder of runs has only one runner at a time.
 
     Parameters
     ----------
@@ -92,11 +92,11 @@ class Runner:
         return self._at_work().get(place)
 
     def estimate(self, config: str) -> dict[str, Any]:
-        """Return an estimate of what a configuration costs: see `kilt.web.library.estimated_cost`."""
+        """Estimate the cost of the run that a configuration describes."""
         return estimated_cost(self._plan(config))
 
     def start(self, name: str, config: str) -> str:
-        """Start a run in a new folder, and return its name in the library."""
+        """Start a run in a new folder, and return the run's name on the page."""
         complaints = list[str]()
         if not NAME.fullmatch(name):
             complaints.append(
@@ -124,7 +124,7 @@ class Runner:
         return f"{self.folder.name}/{name}"
 
     def last_output(self, name: str, place: Path) -> str:
-        """Return the last output of a run. Empty if no page has started it."""
+        """Return the last output of a run. It is empty if the page has not started the run."""
         job = self._jobs.get(place)
         try:
             with (self.folder / LOG.format(_file_name(job.name if job else name))).open("rb") as file:
@@ -144,7 +144,10 @@ class Runner:
             self._run(name, place, *spot, "solve", str(place))
 
     def stop(self, name: str, place: Path | None) -> None:
-        """Tell a run to write a checkpoint and stop. `place` is its folder, or None if there is none yet."""
+        """Tell a run to write a checkpoint and stop.
+
+        `place` is its folder, or None if it has none yet.
+        """
         with self._changing:
             jobs = self._at_work()
             job = jobs.get(place) if place else next((job for job in jobs.values() if job.name == name), None)
@@ -155,7 +158,7 @@ class Runner:
             self._stop(job)
 
     def close(self, announce: Callable[[str], None] = lambda text: None) -> None:
-        """Stop all runs and wait for their checkpoints.
+        """Stop all runs, and wait until they have written their checkpoints.
 
         After Ctrl-C, the runs stop by themselves and the server ends at once.
         """

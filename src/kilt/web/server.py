@@ -67,7 +67,7 @@ HEADERS = {
 
 @dataclass(frozen=True)
 class Guard:
-    """Decides whether the server may answer a request, by the request's host, origin and token.
+    """Decides whether the server may answer a request, from the request's host, origin and token.
 
     Attributes
     ----------
@@ -81,7 +81,7 @@ class Guard:
     token: str = ""
 
     def refusal(self, request: Request) -> str:
-        """Return the reason why a request is refused, or an empty text if it is allowed."""
+        """Return why a request is refused, or an empty text if it is allowed."""
         host = request.headers.get("host", "").lower()
         if _name(host) not in self.hosts and not (self.token and _is_address(_name(host))):
             return f"this server does not answer to {host[:100]!r}: use the address that it printed"
@@ -124,7 +124,7 @@ def _name(host: str) -> str:
 
 
 class Guarded:
-    """Wraps an ASGI application, and refuses requests that its guard does not allow.
+    """Wraps an ASGI application, and refuses the requests that its guard does not allow.
 
     It also adds security headers to all answers. It uses plain ASGI, so that the inner application still notices when
     the client disconnects.
@@ -158,7 +158,7 @@ class Guarded:
 
 
 class NewTable(BaseModel):
-    """A request to open a table: the opponent, and the number of hands of a duplicate match."""
+    """A request to open a table: the opponent, and the number of hands if it is a duplicate match."""
 
     player: str = Field(max_length=500)
     duplicate: int = Field(default=0, ge=0, le=10_000)  # hands of a duplicate match; 0: no fixed number
@@ -347,7 +347,7 @@ def create_app(state: State, guard: Guard | None = None) -> FastAPI:
     # Runs
 
     def at_work(place: Path) -> dict[str, Any]:
-        """Return whether a run that this server has started is running, and whether it is stopping."""
+        """Return whether a run that this server has started is still running, and whether it is stopping."""
         job = state.runner.job(place) if state.runner else None
         return {"working": job is not None, "stopping": job is not None and job.stopping}
 

@@ -1,4 +1,4 @@
-"""Data for the web page about a solved spot, whose decisions are named by the actions and cards before them."""
+"""Data for the web page about a solved spot. Decisions are named by the actions and cards before them."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ def _cells(node: SpotNode) -> list[dict[str, Any]]:
     reach = node.reach[node.actor]
 
     def mean(places: Any, values: FloatArray) -> FloatArray:
-        """Return the mean over those hands of a group whose value is known, for each column."""
+        """Return the mean of each column over the hands of a group, without hands whose value is unknown."""
         rows, weights = values[places], reach[places][:, None] * ~np.isnan(values[places])
         total: FloatArray = np.nansum(rows * weights, axis=0) / np.maximum(weights.sum(axis=0), 1e-300)
         return np.where(weights.any(axis=0), total, np.nan)

@@ -1,4 +1,4 @@
-"""Tables of the web page, at which people play against agents. Each runs a session of `kilt.play.person` in a thread.
+"""Tables of the web page, at which people play against agents. Each table has a thread for its session.
 
 The session of a table works as in a terminal, but its screen records events for the page and waits for requests with
 the person's input. Tables that have not been used for a while are closed. If there are too many, the one that has been
@@ -37,7 +37,7 @@ DEAL = "deal"  # the input that begins the next hand
 
 
 class WebScreen:
-    """The screen of a table: it records events for the page, and waits for the person's input."""
+    """The screen of a web table: it records events for the page, and waits for the person's input."""
 
     def __init__(self) -> None:
         self.events: list[dict[str, Any]] = []
@@ -47,7 +47,7 @@ class WebScreen:
         self.asking = 0  # number of times that the person was asked
 
     def begin(self, number: int, seat: str, hand: tuple[str, ...]) -> None:
-        """Record the beginning of a hand, and remove the events of the previous hand."""
+        """Record that a new hand begins, and forget the events of the previous hand."""
         self.events = []
         self._note("begin", number=number, seat=seat, hand=hand)
 
@@ -84,7 +84,10 @@ class WebScreen:
         self._note("failed", words=str(error))
 
     def wait(self, turn: dict[str, Any] | None) -> str:
-        """Publish all events, wait for the person's input and return it. Raises EOFError if the table is closed."""
+        """Publish all events, wait for the person's input and return it.
+
+        Raises EOFError if the table is closed.
+        """
         with self.changed:
             self.turn = turn
             self.asking += 1
@@ -104,7 +107,7 @@ class WebScreen:
 
 @dataclass
 class WebTable:
-    """A table of the web page, which runs a session between a person and an agent in its own thread.
+    """A table of the web page: a session between a person and an agent, in its own thread.
 
     Attributes
     ----------
@@ -125,7 +128,7 @@ class WebTable:
 
     @classmethod
     def open(cls, player: str, agent: Agent, game: Holdem, seed: int, hands: int = 0) -> WebTable:
-        """Return a new table, whose session has begun.
+        """Open a new table, and begin its session.
 
         If `hands` is not 0, it is a duplicate match of that many hands.
         """
@@ -154,7 +157,7 @@ class WebTable:
                 self.screen.changed.notify_all()
 
     def send(self, text: str, turn: int | None = None) -> None:
-        """Pass the person's input, or `DEAL`, to the session and wait until the session has processed it.
+        """Pass the person's input to the session, and wait until the session has processed it.
 
         `turn` is the number of the question that the input answers. If a newer question has been asked since, the
         input is ignored, since a button may have been pressed twice.
@@ -180,7 +183,7 @@ class WebTable:
             self.screen.typed.put_nowait(None)
 
     def state(self) -> dict[str, Any]:
-        """Return everything that the page shows about the table."""
+        """Return everything that the page shows about the table, as JSON data."""
         self.touched = monotonic()
         session, rules = self.session, self.session.game.rules
         blind = rules.big_blind
@@ -205,7 +208,7 @@ class WebTable:
         }
 
     def review(self, states: StateValues | None) -> dict[str, Any]:
-        """Compare the person's decisions in the last hand with the agent's, and estimate all results without luck.
+        """Review the last hand: compare the person's decisions with the agent's, and estimate results without luck.
 
         Parameters
         ----------
@@ -278,14 +281,14 @@ def _rate(row: LogEstimate) -> dict[str, Any]:
 
 
 class WebTables:
-    """The open tables of the web page, by random names that other users cannot guess."""
+    """The open tables of the web page. Their names are random, so that other users cannot guess them."""
 
     def __init__(self) -> None:
         self._open: dict[str, WebTable] = {}
         self._changing = Lock()
 
     def add(self, table: WebTable) -> str:
-        """Store a table and return its new name. Tables that are over or unused are closed."""
+        """Add a table, and return its new name. Tables that are over or unused are closed."""
         name = secrets.token_urlsafe(12)
         with self._changing:
             for old, other in sorted(self._open.items(), key=lambda item: item[1].touched):

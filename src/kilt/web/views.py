@@ -36,7 +36,7 @@ KINDS = {FOLD: "fold", CALL: "call"}  # kinds of actions; all others are raises
 
 
 def read_board(game: Holdem, text: str) -> tuple[int, ...]:
-    """Return the cards of a board from their names. Raises GameError or CardError if they are not a valid board."""
+    """Parse the names of a board's cards. Raises GameError or CardError if they are not a valid board."""
     board = game.deck.cards(text)
     most = game.rules.board_size(game.rules.rounds - 1)
     if len(board) > most:
@@ -119,7 +119,9 @@ def strategy_view(agent: PolicyAgent, game: Holdem, history: str, board: tuple[i
 def values_view(
     agent: PolicyAgent, game: Holdem, history: str, board: tuple[int, ...], cell: str = ""
 ) -> dict[str, Any]:
-    """Return the value of each action with each hand at a decision, as JSON data. Raises PlayError if it is unknown.
+    """Return the value of each action with each hand at a decision, as JSON data.
+
+    Raises PlayError if it is unknown.
 
     Parameters
     ----------
@@ -172,7 +174,7 @@ def values_view(
 
 
 def review_view(decision: ReviewedDecision) -> dict[str, Any]:
-    """Return a person's decision and what the agent would have done with the same hand, as JSON data.
+    """Return a person's decision, and what the agent would have done with the same hand, as JSON data.
 
     Each of ``options`` is an action. It has the probability that the agent takes it (``share``) and its ``value``: the
     expected chips from this decision on, against the hands that the agent would hold, if both players then follow the
@@ -200,7 +202,7 @@ def review_view(decision: ReviewedDecision) -> dict[str, Any]:
 
 
 def known_chips(value: float) -> float | None:
-    """Return a number of chips as JSON data: None if it is nan, which stands for an unknown number."""
+    """Convert a number of chips for JSON: nan, which means an unknown number, becomes None."""
     return None if np.isnan(value) else float(value)
 
 
