@@ -70,7 +70,7 @@ class HandValues(NamedTuple):
 
 
 class StateValues(Protocol):
-    """Estimates of what a player wins from each state of a hand on. AIVAT uses them to reduce variance [Burch18].
+    """Estimates of a player's winnings at each state of a hand. AIVAT uses them to reduce variance [Burch18].
 
     AIVAT is unbiased with any values; good ones reduce more variance.
     """
