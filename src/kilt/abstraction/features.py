@@ -86,7 +86,7 @@ class Deal:
         return 2 * comb(self.deck.size - self.board_sizes[-1] - self.hole_cards, self.hole_cards)
 
     def holdings(self, dealt: tuple[int, ...]) -> Holdings:
-        """Number all pairs of a hand and a board. Pairs that differ only by the names of suits share a number.
+        """Assign a number to each pair of a hand and a board. Pairs that differ only by suits share a number.
 
         `dealt` has the number of board cards that each round deals.
         """

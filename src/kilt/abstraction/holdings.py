@@ -1,4 +1,4 @@
-"""Number all pairs of a hand and a board. Pairs that differ only by the names of suits share a number.
+"""Assign a number to each pair of a hand and a board. Pairs that differ only by suits share a number.
 
 A holding is a canonical board and one of its hands; hands that differ only by suits that are interchangeable on the
 board are one holding. Holdings are numbered board by board, so that the holdings of a board are contiguous and their
@@ -103,11 +103,11 @@ class Holdings:
         return weights
 
     def workspace(self) -> npt.NDArray[np.int32]:
-        """Allocate scratch memory for the kernels that number the hands on a board."""
+        """Allocate scratch memory for the kernels that assign numbers to the hands on a board."""
         return np.empty(comb(self.deck.size, self.hole_cards), dtype=np.int32)
 
     def number_hands(self, board: Sequence[int]) -> tuple[int, IntArray]:
-        """Number the hands on a dealt board. Returns the index of its canonical board, and the number of each hand.
+        """Assign a number to each hand on a dealt board. Returns them, after the index of the canonical board.
 
         The index of a hand that shares a card with the board is −1.
 
@@ -124,7 +124,7 @@ class Holdings:
 
 @lru_cache(maxsize=16)
 def holdings(dealt: tuple[int, ...], deck: Deck = FULL, hole_cards: int = 2) -> Holdings:
-    """Number all pairs of a hand and a board in a round. Pairs that differ only by the names of suits share a number.
+    """Assign a number to each pair of a hand and a board in a round. Pairs that differ only by suits share a number.
 
     `dealt` has the number of board cards that each round deals. A single number makes the board a set.
     """

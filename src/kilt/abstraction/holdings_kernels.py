@@ -1,4 +1,4 @@
-"""Compiled loops that number pairs of a hand and a board, and look up their buckets."""
+"""Compiled loops that assign numbers to pairs of a hand and a board, and look up their buckets."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class HoldingTables(NamedTuple):
 
 @kernel
 def number_board(t: HoldingTables, board: int, numbers: npt.NDArray[np.int32]) -> int:
-    """Number the hands on a canonical board. Hands that differ only by interchangeable suits share a number.
+    """Assign a number to each hand on a canonical board. Hands that differ only by suits may share one.
 
     Writes each hand's number to `numbers`, from 0 on, and −1 if the hand shares a card with the board. Returns how many
     numbers there are.
@@ -53,7 +53,7 @@ def number_board(t: HoldingTables, board: int, numbers: npt.NDArray[np.int32]) -
 def prepare_board(
     t: HoldingTables, board: int, numbers: npt.NDArray[np.int32], held_by: IntArray, rest: IntArray
 ) -> int:
-    """Number the hands on a canonical board, and list the cards that remain in the deck.
+    """Assign a number to each hand on a canonical board, and list the cards that remain in the deck.
 
     `held_by` gets one hand of each number, and `rest` the cards. Returns how many numbers there are.
     """
@@ -85,7 +85,7 @@ def count_holdings(t: HoldingTables, numbers: Numbers, first: IntArray) -> None:
 
 @kernel
 def number_dealt_board(t: HoldingTables, cards: IntArray, canonical: Numbers, numbers: IntArray) -> int:
-    """Number the hands on a dealt board, and return the index of its canonical board.
+    """Assign a number to each hand on a dealt board, and return the index of its canonical board.
 
     Returns the index of the canonical board. Writes the number of each hand to `numbers`, and −1 if the hand shares a
     card with the board.

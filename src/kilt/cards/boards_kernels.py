@@ -1,4 +1,4 @@
-"""Compiled loops that extend boards, find canonical boards, and number the hands on a board."""
+"""Compiled loops that extend boards, find canonical boards, and assign numbers to the hands on a board."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ def find_canonical_board(index: BoardIndex, cards: IntArray) -> tuple[int, int]:
 def number_hands(
     bits: IntArray, held: np.int64, symmetry: int, moved: npt.NDArray[np.int32], numbers: npt.NDArray[np.int32]
 ) -> int:
-    """Number the hands on a board. Hands that differ only by suits get the same number.
+    """Assign a number to each hand on a board. Hands that differ only by suits get the same number.
 
     Hands that share a card with the board get −1. Returns how many numbers there are. `held` is the bit set of the
     board's cards, in the coding of `bits`.

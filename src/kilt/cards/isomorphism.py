@@ -1,4 +1,4 @@
-"""Number poker hands without gaps. Hands that differ only by the names of suits share a number.
+"""Assign consecutive numbers to poker hands. Hands that differ only by the names of suits share a number.
 
 The algorithm is that of Kevin Waugh, "A fast and optimal hand isomorphism algorithm" (2013). A *layout* is the number
 of cards in each round: ``(2, 3, 1, 1)`` is a hold'em hand from hole cards to river, ``(3,)`` a flop alone, ``(2, 5)`` a
