@@ -107,7 +107,7 @@ class Holdings:
         return np.empty(comb(self.deck.size, self.hole_cards), dtype=np.int32)
 
     def number_hands(self, board: Sequence[int]) -> tuple[int, IntArray]:
-        """Assign a number to each hand on a dealt board. Returns them, after the index of the canonical board.
+        """Assign a number to each hand on a dealt board. Returns the index of the canonical board, and the numbers.
 
         The index of a hand that shares a card with the board is −1.
 

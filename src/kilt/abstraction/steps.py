@@ -65,7 +65,7 @@ class HoldingBatch:
 
     @property
     def count(self) -> int:
-        """The number of hands in the batch, counted once for each board."""
+        """The number of pairs of a hand and a board in the batch."""
         return int(self.holdings.tables.first[self.end] - self.holdings.tables.first[self.start])
 
     @cached_property

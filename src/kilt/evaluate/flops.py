@@ -131,7 +131,7 @@ class FlopWalks:
         return table
 
     def value_of_first_round(self, seat: int, response: Table, values: FloatArray) -> float:
-        """Return what a player wins who plays a given strategy in the first round, in chips per game.
+        """Return the winnings of a player with a given first-round strategy, in chips per game.
 
         The strategy is `response`. After the first round, the player wins `values`.
         """
