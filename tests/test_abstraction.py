@@ -507,7 +507,7 @@ def points_of(this, r, features, plan, feature):
     tables = []
     for earlier in range(r + 1) if feature == "history" else [r]:
         if earlier == last:
-            table = -features.strengths()[:, None] / SHORT.best_strength * plan.bins
+            table = -features.strengths()[:, None] / SHORT.top_strength * plan.bins
         else:
             values, scale = features.histograms(earlier, plan.bins)
             table = values * scale
@@ -547,7 +547,7 @@ def test_history_is_that_of_the_boards_that_were_dealt(tmp_path, cache, features
     centroids = artifact.read(round_folder(tmp_path / "history", 2), KIND).arrays["centroids"].astype(np.float64)
     scaled = [features.histograms(r, plan.bins) for r in (0, 1)]
     tables = [table.values * table.scale for table in scaled] + [
-        -features.strengths()[:, None] / SHORT.best_strength * plan.bins
+        -features.strengths()[:, None] / SHORT.top_strength * plan.bins
     ]
     wrong = 0
     for board in list(naive.all_hands(SHORT.board_cards, SHORT.deck))[::5]:

@@ -17,7 +17,7 @@ DEAL = Deal(Deck(4, 3), 2, (0, 2, 1))
 
 def ends(features, settings, r):
     """How far a hand ends up below the middle of all strengths, and above it."""
-    hs, half = np.arange(features.deal.best_strength + 1), features.deal.best_strength // 2
+    hs, half = np.arange(features.deal.top_strength + 1), features.deal.top_strength // 2
     worth = np.stack([np.maximum(half - hs, 0), np.maximum(hs - half, 0)], axis=1)
     return [(r, features.mean_over_boards("ends", r, worth))]
 
@@ -28,7 +28,7 @@ ENDS = Feature(
     "KX",
     dimensions=lambda settings, r: 2,
     tables=ends,
-    costs=lambda features, settings, r: features.means_costs("ends", 2, features.deal.best_strength // 2, r),
+    costs=lambda features, settings, r: features.means_costs("ends", 2, features.deal.top_strength // 2, r),
 )
 BEST = Feature("best", VALUE, tables=lambda *given: [(r, t._replace(values=t.values[:, 1:])) for r, t in ends(*given)])
 
@@ -43,7 +43,7 @@ def naive_ends(hand, board):
     """The same for one hand, board by board."""
     strengths = naive.final_strengths(tuple(hand), board, DEAL.board_sizes, DEAL.deck)
     return np.mean(
-        [[max(DEAL.best_strength // 2 - hs, 0), max(hs - DEAL.best_strength // 2, 0)] for hs in strengths], axis=0
+        [[max(DEAL.top_strength // 2 - hs, 0), max(hs - DEAL.top_strength // 2, 0)] for hs in strengths], axis=0
     )
 
 

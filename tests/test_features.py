@@ -60,7 +60,7 @@ def test_strengths_are_those_of_the_naive_twin(features):
     deal = features.deal
     found = features.strengths()
     assert len(found) == len(deal.holdings((deal.board_sizes[-1],)))
-    assert deal.best_strength == 2 * len(
+    assert deal.top_strength == 2 * len(
         naive.board_strengths(tuple(range(deal.board_sizes[-1] + deal.hole_cards)), deal.deck, deal.hole_cards)
     )
     for number, hand, board in every_holding(deal, len(deal.board_sizes) - 1):
@@ -88,7 +88,7 @@ def test_histograms_are_those_of_the_naive_twin(features, bins):
         assert values.shape == (len(deal.holdings((deal.board_sizes[r],))), bins)
         for number, hand, board in every_holding(deal, r):
             strengths = naive.final_strengths(hand, board, deal.board_sizes, deal.deck)
-            assert values[number].tolist() == naive.cumulative_histogram(strengths, deal.best_strength, bins)
+            assert values[number].tolist() == naive.cumulative_histogram(strengths, deal.top_strength, bins)
         np.testing.assert_allclose(values[:, -1] * scale, 1)
 
 
@@ -105,7 +105,7 @@ def test_roll_outs_count_the_ways_to_deal_on(features):
 def test_roll_outs_of_holdem():
     assert Deal().count_completions(0) == 19_600 * 47 * 46
     assert Deal().count_completions(3) == 47 * 46
-    assert Deal().best_strength == 1980
+    assert Deal().top_strength == 1980
 
 
 def test_the_deal_of_a_game():
@@ -226,7 +226,7 @@ def forbid_work(monkeypatch):
     def no(*args):
         raise AssertionError("something is computed")
 
-    for name in ("complete_board_strengths", "complete_board_ochs", "find_later_values"):
+    for name in ("final_strengths", "final_ochs", "find_later"):
         monkeypatch.setattr(module.kernels, name, no)
 
 
@@ -354,7 +354,7 @@ def hundred(full):
 @pytest.mark.long
 def test_preflop_moments(full):
     """E[HS] and E[HS²], over all boards and all hands of the opponent."""
-    table, top = full.moments(0), full.deal.best_strength
+    table, top = full.moments(0), full.deal.top_strength
     published = {
         "4s4h": (0.570228, 0.372922),
         "6s6h": (0.632847, 0.437581),

@@ -105,7 +105,7 @@ def test_flops_add_up_in_any_order(judged):
             total = sum(walks.best_response_values(flop, seat) for flop in order)
             assert walks.total_value(seat, total) == pytest.approx(wanted[seat], rel=1e-9)
             response = walks.first_round_response(seat, total.copy())
-            assert walks.value_of_first_round(seat, response, total) == pytest.approx(wanted[seat], rel=1e-9)
+            assert walks.first_round_value(seat, response, total) == pytest.approx(wanted[seat], rel=1e-9)
 
 
 def test_what_was_stopped_goes_on(judged, tmp_path, monkeypatch):
@@ -113,7 +113,7 @@ def test_what_was_stopped_goes_on(judged, tmp_path, monkeypatch):
     monkeypatch.setattr(flops, "CHECKPOINT_SECONDS", 0.0)
     walks, done = flop_walks(problem, strategy), []
     for looks in (1, 2, None):
-        found = FlopResponses.start_or_resume(walks, "mine", "game", tmp_path / "kept")
+        found = FlopResponses.open(walks, "mine", "game", tmp_path / "kept")
         found.compute(Quiet(looks))
         done.append(found.done)
     assert 0 < done[0] < done[1] < done[2] == len(found.work)
@@ -130,14 +130,14 @@ def test_samples_are_without_bias_but_for_the_first_round(judged, tmp_path):
         values = [walks.best_response_values(flop, seat) for flop in range(len(shares))]
         response = walks.first_round_response(seat, sum(values))
         single = [
-            walks.value_of_first_round(seat, response, own / share) for own, share in zip(values, shares, strict=True)
+            walks.first_round_value(seat, response, own / share) for own, share in zip(values, shares, strict=True)
         ]
         assert shares @ single == pytest.approx(wanted[seat], rel=1e-9)
     covered, exact = 0, sum(wanted) / 2
     kept = {flop: [walks.best_response_values(flop, seat) for seat in (0, 1)] for flop in range(len(shares))}
     for seed in range(40):
         draws = draw_flops(walks.game, 12, seed)
-        found = FlopResponses.start_or_resume(walks, "mine", "game", tmp_path / str(seed), draws)
+        found = FlopResponses.open(walks, "mine", "game", tmp_path / str(seed), draws)
         found.values = np.array([kept[flop] for flop in found.flops.tolist()])
         estimate = found.estimate()
         assert estimate.low <= estimate.high

@@ -164,7 +164,7 @@ def naive_ground(mine, theirs, ground):
 @cache
 def histogram(hand, board):
     strengths = naive.final_strengths(hand, board, (0, 2, 3, 4), SHORT.deck)
-    return np.array(naive.cumulative_histogram(strengths, SHORT.best_strength, 12)) / len(strengths)
+    return np.array(naive.cumulative_histogram(strengths, SHORT.top_strength, 12)) / len(strengths)
 
 
 @pytest.mark.parametrize("ground", ["history", "histogram"])

@@ -224,9 +224,7 @@ def test_best_responses_to_blueprints(engine, solved, tmp_path):  # noqa: F811
     evaluator, strategy, _ = subject.load()
     walks = flop_walks(evaluator.problem, strategy)
     draws = draw_flops(walks.game, 3)
-    here, there = (
-        FlopResponses.start_or_resume(walks, "it", "game", tmp_path / name, draws) for name in ("here", "there")
-    )
+    here, there = (FlopResponses.open(walks, "it", "game", tmp_path / name, draws) for name in ("here", "there"))
     here.compute(Quiet())
     with subject.flop_crew(evaluator.problem, engine, 2) as there.crew:
         assert there.time_left() > 0

@@ -84,9 +84,7 @@ def exploitability(
     walks = flop_walks(problem, strategy, problem.device)
     drawn = draw_flops(walks.game, flops, seed) if flops and len(flop_weights(walks.game)) > flops else None
     with TemporaryDirectory() as folder:
-        found = FlopResponses.start_or_resume(
-            walks, "figure", problem.abstract.fingerprint, Path(folder) / "responses", drawn
-        )
+        found = FlopResponses.open(walks, "figure", problem.abstract.fingerprint, Path(folder) / "responses", drawn)
         found.compute(watcher, "best responses")
     if not found.complete:
         raise Stopped

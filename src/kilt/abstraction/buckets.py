@@ -195,7 +195,7 @@ class CardAbstraction:
             if by is None:
                 _require_fitting(this)
                 this.require_valid_entries()
-            elif by.min() < 0 or by.max() >= len(sizes) or by.shape != (identity.deal.best_strength + 1,):
+            elif by.min() < 0 or by.max() >= len(sizes) or by.shape != (identity.deal.top_strength + 1,):
                 raise ValueError(f"strength-{r + 1} does not fit its buckets")
             rounds.append(this)
         return cls(identity, tuple(rounds))

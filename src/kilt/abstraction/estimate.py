@@ -139,7 +139,7 @@ def estimate_coded_build(spec: AbstractionSpec, cache: Path | None = None, threa
 def _require_points(spec: AbstractionSpec, plan: Plan, r: int, step: BucketStep) -> None:
     """Raise AbstractionError if a step has more buckets than its feature has values."""
     feature, last = FEATURES[step.feature], r + 1 == len(plan.rounds)
-    different = spec.deal.best_strength + 1 if last else LEVELS  # maximum number of values of a percentile
+    different = spec.deal.top_strength + 1 if last else LEVELS  # maximum number of values of a percentile
     if feature.metric == VALUE and step.buckets > different:
         raise AbstractionError(
             f"the plan asks for {step.buckets:,} buckets by {step.feature} in round {r + 1}, which has at most "
@@ -189,7 +189,7 @@ def _step_cost(spec: AbstractionSpec, plan: Plan, r: int, step: BucketStep, grou
     elif feature.metric == VALUE:
         last = r + 1 == len(plan.rounds)
         sets = len(deal.holdings((deal.board_sizes[r],)))
-        room = 12 * groups * (deal.best_strength + 1 if last else LEVELS) + sets * (2 if last else 34)  # sorted values
+        room = 12 * groups * (deal.top_strength + 1 if last else LEVELS) + sets * (2 if last else 34)  # sorted values
     looked_through = 0 if feature.metric == NONE else 2 if groups > 1 and iterations else 1  # passes to fit it
     seconds += hands * (_of("hand") + _of("look") * looked_through + sorted_in) + drawn * iterations * fitted_in
     return Cost(room, seconds=seconds)

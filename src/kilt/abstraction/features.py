@@ -78,11 +78,8 @@ class Deal:
         return tuple(accumulate(self.board_cards))
 
     @property
-    def best_strength(self) -> int:
-        """The highest hand strength as an integer: that of a hand that beats every hand of the opponent.
-
-        Each win counts 2 and each tie 1, so it is twice the number of hands that the opponent can hold.
-        """
+    def top_strength(self) -> int:
+        """The highest hand strength as an integer: twice the number of hands that the opponent can hold."""
         return 2 * comb(self.deck.size - self.board_sizes[-1] - self.hole_cards, self.hole_cards)
 
     def holdings(self, dealt: tuple[int, ...]) -> Holdings:
@@ -171,24 +168,18 @@ class Features:
             )
 
     def strengths(self) -> npt.NDArray[np.int16]:
-        """Return the strength of every hand on every complete board, as an integer from 0 to `Deal.best_strength`.
+        """Return the strength of every hand on every complete board, as an integer from 0 to `Deal.top_strength`.
 
         Hands and boards that differ only by a renaming of suits have one entry.
         """
 
         def make() -> Array:
             codes = np.empty(len(self._holdings(self.deal.board_sizes[-1])), dtype=np.int16)
-            self._rank(
-                STRENGTHS,
-                kernels.complete_board_strengths,
-                np.ones((2, self._most)),
-                self.deal.best_strength // 2,
-                codes,
-            )
+            self._rank(STRENGTHS, kernels.final_strengths, np.ones((2, self._most)), self.deal.top_strength // 2, codes)
             return codes
 
         codes: npt.NDArray[np.int16] = self._kept(STRENGTHS, make)
-        if codes.min(initial=0) < 0 or codes.max(initial=0) > self.deal.best_strength:
+        if codes.min(initial=0) < 0 or codes.max(initial=0) > self.deal.top_strength:
             raise AbstractionError(f"the strengths of hands in {self._folder} are damaged: delete that folder")
         return codes
 
@@ -198,7 +189,7 @@ class Features:
 
     def moments(self, r: int) -> FeatureTable:
         """Return each hand's sum of strengths, and of squared strengths, over all ways to complete the board."""
-        hs = np.arange(self.deal.best_strength + 1, dtype=np.int64)
+        hs = np.arange(self.deal.top_strength + 1, dtype=np.int64)
         return self.mean_over_boards("moments", r, np.stack([hs, hs**2], axis=1))
 
     def mean_over_boards(self, name: str, r: int, worth: Array) -> FeatureTable:
@@ -210,7 +201,7 @@ class Features:
             Name of the tables in the cache.
         r : int
             The round.
-        worth : ndarray, shape (`Deal.best_strength` + 1, dimensions)
+        worth : ndarray, shape (`Deal.top_strength` + 1, dimensions)
             The function: row h has its value, an integer of at least 0, for a hand with HS = h on a complete board.
 
         Returns
@@ -234,7 +225,7 @@ class Features:
     def _histograms(self, size: int, bins: int) -> FeatureTable:
         if bins < 2:
             raise AbstractionError(f"a histogram of {bins} bins cannot distinguish hands: use 2 or more")
-        which = np.minimum(np.arange(self.deal.best_strength + 1) * bins // self.deal.best_strength, bins - 1)
+        which = np.minimum(np.arange(self.deal.top_strength + 1) * bins // self.deal.top_strength, bins - 1)
         steps = (which[:, None] <= np.arange(bins)).astype(np.uint8)
         return self._means(f"histograms-{bins}", size, steps)
 
@@ -249,28 +240,20 @@ class Features:
             clusters = self.opponent_clusters(opponents)
             rows = np.concatenate([clusters, np.zeros((-opponents % LANES, clusters.shape[1]))])
             out = np.empty((len(self._holdings(self.deal.board_sizes[-1])), opponents), dtype=np.uint16)
-            self._rank(
-                name, kernels.complete_board_ochs, np.zeros((4, LANES * self._most), np.float32), rows, WHOLE, out
-            )
+            self._rank(name, kernels.final_ochs, np.zeros((4, LANES * self._most), np.float32), rows, WHOLE, out)
             return out
 
         name, size = f"ochs-{opponents}", self.deal.board_sizes[r]
         values = self._rolled(name, size, None, self._kept(f"{name}-{self.deal.board_sizes[-1]}", last))
-        sizes = np.array(
-            [
-                len(np.unique(self._holdings(0).number_hands(())[1][row > 0]))
-                for row in self.opponent_clusters(opponents)
-            ]
-        )
+        _, hands = self._holdings(0).number_hands(())
+        sizes = np.array([len(np.unique(hands[row > 0])) for row in self.opponent_clusters(opponents)])
         return FeatureTable(values, np.sqrt(sizes / sizes.sum()) / (WHOLE * self.deal.count_completions(size)))
 
     def opponent_clusters(self, clusters: int = OPPONENTS) -> FloatArray:
         """Cluster the hands that the opponent may hold, from weak to strong, for opponent cluster hand strength (OCHS).
 
-        The shape is (clusters, hands).
-
-        Entries are 1 if a private hand belongs to a cluster, else 0. Hands without a board are clustered by k-means on
-        the earth mover's distance of their histograms.
+        Entries are 1 if a private hand belongs to a cluster, else 0, with the shape (clusters, hands). Hands without a
+        board are clustered by k-means on the earth mover's distance of their histograms.
         """
         start = self._holdings(0)
         if clusters > len(start):
@@ -304,7 +287,7 @@ class Features:
         strength is negated: the lower a cumulative histogram, the stronger the hand.
         """
         if self.is_last_round(r):
-            return FeatureTable(self.strengths()[:, None], -bins / self.deal.best_strength)
+            return FeatureTable(self.strengths()[:, None], -bins / self.deal.top_strength)
         return self.histograms(r, bins)
 
     def missing_table_costs(self, feature: str, r: int, settings: FeatureSettings) -> TableCosts:
@@ -390,9 +373,7 @@ class Features:
                 rows = np.empty((len(picks), len(here.tables.bits)), dtype=np.int32)
                 room = here.workspace(), here.workspace(), np.empty((3, self._most), dtype=np.int64)
                 for board in range(start, end):
-                    count = kernels.find_later_values(
-                        here.tables, there.tables, board, picks, coded, found, *room, rows
-                    )
+                    count = kernels.find_later(here.tables, there.tables, board, picks, coded, found, *room, rows)
                     first = here.tables.first[board]
                     kernels.sum_later_values(rows, after, out[first : first + count])
 
@@ -475,7 +456,7 @@ def _moment(power: int, features: Features, settings: FeatureSettings, r: int) -
 
 
 def _moment_costs(features: Features, settings: FeatureSettings, r: int) -> TableCosts:
-    return features.means_costs("moments", 2, features.deal.best_strength**2, r)
+    return features.means_costs("moments", 2, features.deal.top_strength**2, r)
 
 
 FEATURES = {

@@ -17,7 +17,7 @@ from kilt.lanes import LANES
 
 
 @kernel
-def complete_board_strengths(
+def final_strengths(
     t: HoldingTables,
     start: int,
     end: int,
@@ -44,7 +44,7 @@ def complete_board_strengths(
 
 
 @kernel
-def complete_board_ochs(
+def final_ochs(
     t: HoldingTables,
     start: int,
     end: int,
@@ -83,7 +83,7 @@ def complete_board_ochs(
 
 
 @kernel
-def find_later_values(
+def find_later(
     t: HoldingTables,
     after: HoldingTables,
     board: int,

@@ -252,7 +252,7 @@ def hand_values(
                 if value == MONEY and end.folded is not None:
                     worth = folded_winnings(seen, end) * known[number, cards, ""]
                 elif cards:
-                    weights = seen.importance_weights_by_hand(evaluated, played, end.round, all_cards=True)
+                    weights = seen.hand_weights(evaluated, played, end.round, all_cards=True)
                     worth = np.vecdot(weights, VALUES[value](seen, end, True))
                 else:
                     worth = VALUES[value](seen, end, False) * known[number, cards, ""]
@@ -277,9 +277,7 @@ def aivat_correction(
     that was held.
     """
     path: list[LineStep | Outcome] = [*line.steps, line.outcomes[0]]
-    weights = [
-        seen.importance_weights_by_hand(at.evaluated, at.played, at.position.round, all_cards=all_cards) for at in path
-    ]
+    weights = [seen.hand_weights(at.evaluated, at.played, at.position.round, all_cards=all_cards) for at in path]
     total = np.full(len(seen), states.value_at_start(seen.seat))
     for number in range(len(seen)):
         total[number] += _row_correction(seen, number, line, [weight[number] for weight in weights], states, opponent)

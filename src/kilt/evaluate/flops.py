@@ -130,7 +130,7 @@ class FlopWalks:
         self.game.conclude(self._walk(seat, ANSWER, self._trunk)._replace(own=table, own_layout=self._own), values)
         return table
 
-    def value_of_first_round(self, seat: int, response: Table, values: FloatArray) -> float:
+    def first_round_value(self, seat: int, response: Table, values: FloatArray) -> float:
         """Return the winnings of a player with a given first-round strategy, in chips per game.
 
         The strategy is `response`. After the first round, the player wins `values`.
@@ -273,9 +273,7 @@ class FlopResponses:
         self.before = np.concatenate([[0], np.cumsum(self.work)])  # [part] the work of all earlier parts
 
     @classmethod
-    def start_or_resume(
-        cls, walks: FlopWalks, name: str, game: str, path: Path, draws: IntArray | None = None
-    ) -> FlopResponses:
+    def open(cls, walks: FlopWalks, name: str, game: str, path: Path, draws: IntArray | None = None) -> FlopResponses:
         """Resume a computation of best responses from its folder, or start a new one.
 
         Parameters
@@ -392,9 +390,7 @@ class FlopResponses:
                     ahead = deque(future for future in ahead if not future.cancel())  # running parts finish
                 else:
                     free = range(2 * threads - len(ahead))
-                    ahead.extend(
-                        pool.submit(self.compute_flop, number) for _, number in zip(free, coming, strict=False)
-                    )
+                    ahead.extend(pool.submit(self.compute_flop, part) for _, part in zip(free, coming, strict=False))
                 if not ahead:
                     break
                 if wait([ahead[0]], timeout=0.2).done:
@@ -440,11 +436,10 @@ class FlopResponses:
         for seat in (0, 1):
             own = self.walks.first_round_response(seat, total[seat] / number)
             for flop, values in enumerate(scaled[:, seat]):
-                high[flop] += self.walks.value_of_first_round(seat, own, values) / 2
+                high[flop] += self.walks.first_round_value(seat, own, values) / 2
                 others = (total[seat] - values) / max(number - 1, 1)
-                low[flop] += (
-                    self.walks.value_of_first_round(seat, self.walks.first_round_response(seat, others), values) / 2
-                )
+                response = self.walks.first_round_response(seat, others)
+                low[flop] += self.walks.first_round_value(seat, response, values) / 2
         (least, most), margins = zip(*(_mean(values, times) for values in (low, high)), strict=True)
         return FlopEstimate(least, most, *margins)
 

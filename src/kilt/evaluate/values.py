@@ -186,9 +186,7 @@ class LoggedHands:
         found: FloatArray = by_hand[self._rows if len(by_hand) > 1 else 0, self.own_hands]
         return found
 
-    def importance_weights_by_hand(
-        self, evaluated: FloatArray, played: FloatArray, r: int, *, all_cards: bool
-    ) -> FloatArray:
+    def hand_weights(self, evaluated: FloatArray, played: FloatArray, r: int, *, all_cards: bool) -> FloatArray:
         """Return importance weights for each logged hand and each private hand that the player may have held.
 
         The weight is `evaluated` over the sum of `played` (7.20); both [1 or row, hand] are probabilities of reaching
@@ -265,10 +263,8 @@ class LoggedHands:
         assert self.opponents is not None
         if not all_cards and 0 < r < last and r not in self._edges:
             if r not in self._held_edges:
-                size, deals = (
-                    rules.board_size(last),
-                    zip(self.holes, self.opponents, self.boards_in_round(r), strict=True),
-                )
+                size, boards = rules.board_size(last), self.boards_in_round(r)
+                deals = zip(self.holes, self.opponents, boards, strict=True)
                 self._held_edges[r] = np.array([edge(*deal, rules.deck, board_size=size) for deal in deals])
             return self._held_edges[r]
         if r not in self._edges:
@@ -278,10 +274,7 @@ class LoggedHands:
 
 
 def group_by_betting(hands: Sequence[Hand], seats: Sequence[int]) -> Iterator[list[int]]:
-    """Group hands by betting and seat.
-
-    Yields arrays of indices, each with at most `HANDS_PER_BATCH` hands.
-    """
+    """Yield arrays of indices of hands with the same betting and seat, at most `HANDS_PER_BATCH` at a time."""
     groups: dict[tuple[str, int], list[int]] = {}
     for number, (hand, seat) in enumerate(zip(hands, seats, strict=True)):
         groups.setdefault((hand.position.history, seat), []).append(number)

@@ -189,7 +189,7 @@ class StrategyRef:
         name, sample = artifact.fingerprint(strategy), "" if flops is None else f"-{flops}-flops-{seed}"
         draws = None if flops is None else draw_flops(walks.game, flops, seed)
         path = blueprint_folder(str(self.run))[0] / KEPT / f"{name}{sample}"
-        return FlopResponses.start_or_resume(walks, name, problem.abstract.fingerprint, path, draws)
+        return FlopResponses.open(walks, name, problem.abstract.fingerprint, path, draws)
 
     def response_values(self, walks: Walks, engine: Engine, workers: int) -> tuple[tuple[float, float], float]:
         """Return what best responses win in both seats, and the value of the strategy itself for player 0.

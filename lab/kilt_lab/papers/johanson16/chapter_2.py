@@ -28,7 +28,7 @@ PAPER_2_1 = {"always-fold": 750.0, "always-call": 1163.48, "always-raise": 3697.
 def responses_to(game: VectorGame, agent: str, folder: Path, device: str = CPU) -> FlopResponses:
     """Return best responses to an agent, on the CPU or a GPU, resumed from a folder if it has some."""
     walks = agent_walks(game, public_table(game, agent), device)
-    return FlopResponses.start_or_resume(walks, agent, game_fingerprint(game.game), folder / agent)
+    return FlopResponses.open(walks, agent, game_fingerprint(game.game), folder / agent)
 
 
 @dataclass(frozen=True)
