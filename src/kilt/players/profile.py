@@ -37,8 +37,8 @@ from kilt.players.agents import (
     BLUEPRINT,
     blueprint_agent,
     blueprint_folder,
-    describe_blueprint,
     chooses_rule,
+    describe_blueprint,
     is_whole_game,
 )
 from kilt.players.known_tables import agent_profile

@@ -14,10 +14,10 @@ from kilt.play.blueprint import BlueprintAgent
 from kilt.players.agents import (
     blueprint_agent,
     blueprint_folder,
-    describe_blueprint,
     chooses_rule,
-    is_whole_game,
+    describe_blueprint,
     describe_strategy,
+    is_whole_game,
 )
 from kilt.players.reference import Player, Who, player
 from kilt.tree.betting import betting_size

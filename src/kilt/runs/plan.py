@@ -20,7 +20,7 @@ from kilt import artifact, machine
 from kilt.abstraction.abstract_game import AbstractGame
 from kilt.abstraction.actions import ActionAbstraction
 from kilt.abstraction.buckets import AbstractionSpec, find_abstraction, load_abstractions
-from kilt.abstraction.estimate import estimate
+from kilt.abstraction.estimate import estimate_build
 from kilt.abstraction.features import Deal
 from kilt.abstraction.pipeline import build, require_packages
 from kilt.config import Config
