@@ -184,10 +184,7 @@ def first_meets_others(
 
 
 def print_matches(title: str, matches: list[Match], *, beside: bool = False) -> None:
-    """Print a table of win rates and times.
-
-    With `beside`, another column has the raw winnings.
-    """
+    """Print a table of win rates and times and, if requested, of raw winnings."""
     from kilt.evaluate.stats import played_rate, win_rate
 
     beside = any(each.way == "aivat" or (beside and each.way != "played") for each in matches)
