@@ -14,6 +14,7 @@ from kilt.errors import RunError
 from kilt_lab import results
 from kilt_lab.benchmarks.measure import Figure
 from kilt_lab.claims import FAILS, HOLDS
+from kilt_lab.cli import reproduce
 from kilt_lab.menu import EXPERIMENTS
 from kilt_lab.provenance import clone
 from kilt_lab.render import BLOCK, NOT_RUN, QUOTED, aims, by_hand, changed, claims_of, commented, met, table_of
@@ -212,6 +213,19 @@ def test_a_recording_says_at_which_commits_cells_were_measured(folder):
     earlier, here = read_result(folder / "experiments" / "table-4.1" / "default.json").batches
     assert (earlier.commit, earlier.cpu_seconds, earlier.wall_seconds) == ("abc1234", 1e6, None)
     assert here.commit != "abc1234" and here.cpu_seconds < 1e6
+
+
+def test_recorded_commands_name_their_setting():
+    experiment = EXPERIMENTS["figure-3.2"]
+    for asked, name, quick, options in (
+        ({}, None, False, ""),
+        ({"runs": 7}, None, False, " --runs=7"),
+        ({}, "2-4", False, " --setting 2-4"),
+        ({"game": experiment.defaults.game}, "2-4", False, f" --setting 2-4 --game={experiment.defaults.game}"),
+        ({"only": ("cs",)}, None, True, " --quick --only=cs"),
+    ):
+        chosen = experiment.setting(reproduce._base(experiment, name, quick=quick), asked)
+        assert reproduce._command(experiment, chosen, name, quick=quick) == f"kilt reproduce figure-3.2{options}"
 
 
 def test_an_observation_is_recorded(folder):

@@ -137,7 +137,7 @@ def _print_one(
         found = run(experiment, chosen, folder, watcher, again=again)
     if record and found.complete:
         label = setting or ("quick" if quick else "default")
-        command = shlex.join(["kilt", "reproduce", name, *_changed(experiment, chosen)])
+        command = _command(experiment, chosen, setting, quick=quick)
         say(f"recorded in {record_experiment(found, label, command, *watch.spent)}")
     # After Ctrl-C some rows may have fewer runs than others: they are printed, but without verdicts.
     verdicts = found.verdicts if found.complete else []
@@ -177,10 +177,12 @@ def _folder(experiment: Experiment, out: Path | None, within: Path) -> Path:
     return out or within / experiment.folder
 
 
-def _changed(experiment: Experiment, setting: Setting) -> list[str]:
-    """Return the options that differ from the defaults of an experiment."""
-    plain = experiment.defaults.words()
-    return [word for word in setting.words() if word not in plain]
+def _command(experiment: Experiment, chosen: Setting, name: str | None, *, quick: bool) -> str:
+    """Return the command for a setting: the name of its base, and the options that differ from that base."""
+    plain = experiment.defaults._replace(**_base(experiment, name, quick=quick)).words()
+    base = ["--setting", name] if name else ["--quick"] * quick
+    changed = [word for word in chosen.words() if word not in plain]
+    return shlex.join(["kilt", "reproduce", experiment.name, *base, *changed])
 
 
 def _print_all(folder: Path, given: Mapping[str, Any], *, quick: bool, again: bool, as_json: bool) -> None:
