@@ -179,9 +179,10 @@ def _folder(experiment: Experiment, out: Path | None, within: Path) -> Path:
 
 def _command(experiment: Experiment, chosen: Setting, name: str | None, *, quick: bool) -> str:
     """Return the command for a setting: the name of its base, and the options that differ from that base."""
-    plain = experiment.defaults._replace(**_base(experiment, name, quick=quick)).words()
+    plain = experiment.defaults._replace(**_base(experiment, name, quick=quick))
+    known = plain._replace(only=plain.only if plain.only == chosen.only else ()).words()
     base = ["--setting", name] if name else ["--quick"] * quick
-    changed = [word for word in chosen.words() if word not in plain]
+    changed = [word for word in chosen.words() if word not in known]
     return shlex.join(["kilt", "reproduce", experiment.name, *base, *changed])
 
 
