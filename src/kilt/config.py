@@ -76,7 +76,7 @@ class SolverConfig(Record):
 
     @property
     def limits(self) -> tuple[int | None, float | None]:
-        """Return the largest number of iterations and of seconds, each None without a limit."""
+        """Return the limits of a run: a number of iterations and a number of seconds, or None for no limit."""
         return self.iterations or None, 60 * self.minutes or None
 
 
@@ -419,7 +419,7 @@ def find_config(what: object) -> Config | None:
 
 
 def changed(config: Config, values: Mapping[str, object]) -> Config:
-    """Return a configuration with other values for some keys, such as "solver.seed".
+    """Return a copy of a configuration with other values for some keys, such as "solver.seed".
 
     None leaves a key unchanged. Raises RunError for workers without an engine, even if there are as many as by default.
     """

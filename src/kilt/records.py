@@ -137,7 +137,7 @@ def replaced(record: T, values: Mapping[str, object]) -> T:
 
 
 def parsed(kind: type[Record], name: str, text: str) -> object:
-    """Return the value of a record's field from a text, in which commas separate the parts of a tuple.
+    """Convert a text to the value of a field of a record. Commas separate the elements of a tuple.
 
     Raises KeyError if there is no such field, and ValueError if the text is no number, but the field is.
 

@@ -119,7 +119,7 @@ class NavigableTree(NamedTuple):
         return self.shares(table[row : row + len(self.actions(place))], place)
 
     def shares(self, rows: Table, place: TreePosition) -> FloatArray:
-        """Return the probability of each action for each hand at a decision, given its rows of a strategy table."""
+        """Return the probability of each action with each hand, given the rows of a decision in a strategy table."""
         weights = np.maximum(rows.astype(np.float64), 0.0)
         total = weights.sum(axis=0)
         return _by_hand(place, np.where(total > 0, weights / np.where(total > 0, total, 1.0), 1 / len(rows)))

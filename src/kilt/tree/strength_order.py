@@ -132,7 +132,7 @@ def rows_of_players(tree: VectorTree) -> tuple[IntArray, IntArray]:
 def hands_of_columns(
     tree: VectorTree, work: Workspace, layouts: Sequence[TableLayout], boards: IntArray
 ) -> tuple[npt.NDArray[np.uint16], IntArray]:
-    """Return the hands in the columns of tables that are sorted by strength.
+    """Return which hand each column stands for in tables that are sorted by strength.
 
     Parameters
     ----------
@@ -160,7 +160,7 @@ def hands_of_columns(
 
 
 def rows_by_hand(tree: VectorTree, work: Workspace, strategy: ArrangedTable, board: int) -> Table:
-    """Return the rows on one board of the last round in a table sorted by strength, with a column for each hand.
+    """Return the rows of a board in a table that is sorted by strength, with a column for each hand.
 
     `tree` is the tree that the table is for: the game's tree, or a part of it.
     """
@@ -177,7 +177,7 @@ def rows_by_hand(tree: VectorTree, work: Workspace, strategy: ArrangedTable, boa
 
 
 def read_rows(tree: VectorTree, work: Workspace, strategy: ArrangedTable, rows: slice) -> Table:
-    """Return the rows of one decision in a table sorted by strength, with a column for each hand.
+    """Return the rows of a decision in a table that is sorted by strength, with a column for each hand.
 
     `tree` is the tree that the table is for: the game's tree, or a part of it.
     """
@@ -191,7 +191,7 @@ def read_rows(tree: VectorTree, work: Workspace, strategy: ArrangedTable, rows: 
 
 
 def with_one_board(tree: VectorTree, work: Workspace, strategy: ArrangedTable, board: int) -> ArrangedTable:
-    """Return a strategy with columns by hand that has only one of the boards of the last round.
+    """Return a strategy with only one of the boards of the last round, and with a column for each hand.
 
     `tree` is the tree that the strategy is for: the game's tree, or a part of it.
     """

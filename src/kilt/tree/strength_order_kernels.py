@@ -29,7 +29,7 @@ def rank_distinct_hands(tree: VectorTree, board: int, work: Workspace) -> int:
 def list_hands(
     tree: VectorTree, work: Workspace, boards: IntArray, first: IntArray, hands: npt.NDArray[np.uint16]
 ) -> None:
-    """List the hands in the columns of boards of the last round.
+    """List, for boards of the last round, the hands for which the columns of a sorted table stand.
 
     See `strength_order.hands_of_columns`.
     """

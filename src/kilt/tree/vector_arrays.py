@@ -59,7 +59,7 @@ class Policy(NamedTuple):
 
 
 class ArrangedTable(NamedTuple):
-    """A strategy table of both players with separate layouts: see `strength_order.layouts_by_strength`."""
+    """A strategy table of both players, with a layout for each player: see `strength_order.layouts_by_strength`."""
 
     table: Table
     layouts: tuple[TableLayout, TableLayout]

@@ -1,4 +1,4 @@
-"""Tables of a solver that store only distinct hands during iterations, and are shown with all hands.
+"""Store tables without equivalent hands while a solver runs, and show them to callers with all hands.
 
 See `kilt.tree.strength_order`.
 """

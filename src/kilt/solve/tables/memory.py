@@ -361,7 +361,7 @@ class TreeTables(TableState, Tables):
             restrict(seat)
 
     def stored_average(self) -> Table | ArrangedTable:
-        """Return the average strategy in the arrangement in which it is stored now."""
+        """Return the average strategy as it is stored now: with its hands sorted by strength, or in the usual order."""
         if not self._arranged.has_only_distinct(self._total):
             return self.average()
         first, second = self._tables[:2]
@@ -372,7 +372,7 @@ class TreeTables(TableState, Tables):
         return self.total
 
     def release(self) -> Table | ArrangedTable:
-        """Return the average strategy as it is stored now, and delete all tables to save memory."""
+        """Return the average strategy as it is stored now, and delete all other tables to save memory."""
         found = self.stored_average()
         del self._tables, self._regret, self._next, self._total, self._arranged
         return found

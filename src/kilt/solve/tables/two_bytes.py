@@ -78,7 +78,7 @@ class PackedTable:
 
 
 class TreePart(NamedTuple):
-    """The part of a game after one board of the second round, with the layouts of its own tables.
+    """The part of a game that follows a board of the second round, and the layouts of its tables.
 
     Rows of the first round come first in these tables.
     """
@@ -180,7 +180,7 @@ class TwoByteGame(EvaluableGame):
         return PackedTable(early, entries, [np.zeros(len(part.decisions.actor), np.uint8) for part in self.parts])
 
     def arrange(self, table: PackedTable, *, by_hand: bool = False) -> None:
-        """Arrange the entries of a table as walks need them, or in rows of all hands by number."""
+        """Sort the hands in a table by strength, as passes of CFR need them, or restore their usual order."""
 
         def convert(number: int) -> None:
             self._convert(self.parts[number], table.entries[number], by_strength=not by_hand)
@@ -246,7 +246,7 @@ class TwoByteGame(EvaluableGame):
         write_entries(numbers, bits, part.decisions, player, drawn, self._draws, DRAWS, entries, powers)
 
     def walked(self, part: TreePart, own: Table) -> ArrangedTable:
-        """Return an unpacked table of a part as a strategy for walks."""
+        """Return an unpacked table of a part of the game, with the layouts of both players."""
         return ArrangedTable(own.reshape(-1, 1) if self.by_strength else own, part.layouts)
 
     @contextmanager
@@ -323,7 +323,7 @@ class TwoByteGame(EvaluableGame):
             return self.game.block_values(self.walked(part, own), shifted, tasks, tree=part.tree)
 
     def read_rows(self, table: PackedTable, rows: slice) -> Table:
-        """Return the rows of one decision with four bytes per number, with a column for each hand."""
+        """Return one decision of a two-byte table with four bytes for each number, and a column for each hand."""
         if rows.start < self.early:
             return table.early[rows]
         self.arrange(table)
@@ -434,7 +434,7 @@ class TwoByteTables(PartTables):
         return self.total
 
     def release(self) -> PackedTable:
-        """Return the average strategy, and delete the other table to save memory."""
+        """Return the average strategy, and delete the other tables to save memory."""
         self.regret.entries.clear()
         return self.total
 

@@ -19,7 +19,7 @@ EVERY = -1  # instead of a player's number: decisions of both
 
 
 class PackedDecisions(NamedTuple):
-    """Where tables store the decisions of a part of the tree, in one array of all numbers."""
+    """Where two-byte tables store each decision of a part of the tree, in an array of all numbers."""
 
     first: IntArray  # [decision] first number; its actions follow each other
     end: IntArray  # [decision]
