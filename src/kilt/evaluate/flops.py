@@ -347,7 +347,7 @@ class FlopResponses:
         flop = int(self.flops[place])
         if self.crew is None:
             return self.walks.best_response_values(flop, seat)
-        found: FloatArray = self.crew.ask(place, "part", flop, seat)()
+        found: FloatArray = self.crew.ask(place, "best_response_values", flop, seat)()
         return found
 
     @property

@@ -254,7 +254,7 @@ def _partitions(game: GameDef) -> tuple[Counts, Counts]:
 
 
 def _too_small(behind: int, blind: int, deeper: int, most: int, bound: int) -> list[int]:
-    """Return the sums of the kernel `too_small`, all of which are below `bound`.
+    """Return the sums of the kernel `count_illegal_all_ins`, all of which are below `bound`.
 
     They are computed modulo enough primes, and combined by the Chinese remainder theorem.
 
