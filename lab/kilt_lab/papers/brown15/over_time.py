@@ -195,7 +195,7 @@ FIGURE_1 = OverTime(
         ]
     },
     hint="no-limit hold'em with 20 cards; each of --runs clusters, solves and deals with its own seeds",
-    time="two or three minutes of CPU time for each run",
+    time="a minute of CPU time for each run",
     defaults=Setting("short.nolimit.2p", runs=5),
     quick=changes(jobs=0, only=tuple(str(Checkpoint(NODES[0], times, DIRECT)) for times in TIMES), runs=3),
     shares=True,
