@@ -58,9 +58,10 @@ from kilt.solve.solver import normalised
 from kilt.solve.tables import disk_strategy, disk_workers
 from kilt.solve.tables.disk import GOLDEN, DiskTables
 from kilt.solve.tables.disk_buckets import BucketedSubgames, SubgameShares
+from kilt.solve.tables.disk_files import pack, unpack
 from kilt.solve.tables.disk_kernels import MOST, PartRows
 from kilt.solve.tables.disk_plan import DiskPlan
-from kilt.solve.tables.disk_store import COMING, TRUNK, SubgameStore, pack, unpack
+from kilt.solve.tables.disk_store import COMING, TRUNK, SubgameStore
 from kilt.solve.tables.disk_strategy import DiskProblem, read_subgame
 from kilt.solve.tables.disk_subgames import Subgames
 from kilt.solve.tables.disk_workers import WorkerTables

@@ -80,7 +80,6 @@ ONE_PLACE = {  # where a package may be imported
 }
 LINES = 500  # of a module
 LONGER = {  # modules that are longer, and why
-    "solve/tables/disk_store.py": "the format of one folder",
     "tree/vector.py": "one class, which is the interface to the kernels of a tree",
     "tree/vector_kernels.py": "the kernels of one walk, which inline each other",
 }

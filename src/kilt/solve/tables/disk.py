@@ -51,7 +51,8 @@ from kilt.errors import RunError
 from kilt.paces import pace
 from kilt.solve.cfr import SELF_PLAY, Turn
 from kilt.solve.learning_kernels import PlayerTables, finish_pass
-from kilt.solve.tables.disk_store import COMING, KeptNumbers, SubgameStore, pack
+from kilt.solve.tables.disk_files import KeptNumbers, pack
+from kilt.solve.tables.disk_store import COMING, SubgameStore
 from kilt.solve.tables.disk_strategy import AVERAGE_SCALE, DiskStrategy, read_subgame, unpack_rows
 from kilt.solve.tables.disk_subgames import LoadedSubgame, SubgameMemory, Subgames, Values
 from kilt.solve.tables.memory import learning_walk

@@ -16,7 +16,8 @@ from kilt.arrays import Array
 from kilt.engines import Engine
 from kilt.errors import RunError
 from kilt.solve.problem import DISK, VectorProblem
-from kilt.solve.tables.disk_store import KeptNumbers, SubgameStore, unpack
+from kilt.solve.tables.disk_files import KeptNumbers, unpack
+from kilt.solve.tables.disk_store import SubgameStore
 from kilt.solve.tables.disk_subgames import LoadedSubgame, SubgameMemory, Subgames, Values
 from kilt.strategy.postprocess import RULES, Rule
 from kilt.strategy.table import REMEDY, require_same

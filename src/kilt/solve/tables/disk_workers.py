@@ -55,7 +55,8 @@ from kilt.solve.cfr import Turn
 from kilt.solve.distributed.partition import assign_work
 from kilt.solve.tables.disk import DiskTables, SubgameTables
 from kilt.solve.tables.disk_buckets import BucketedSubgames, SubgameShares
-from kilt.solve.tables.disk_store import LOCK, KeptNumbers, SubgameStore, copy_files
+from kilt.solve.tables.disk_files import KeptNumbers
+from kilt.solve.tables.disk_store import LOCK, SubgameStore, copy_files
 from kilt.solve.tables.disk_strategy import DiskStrategy, read_subgame
 from kilt.solve.tables.disk_subgames import Subgames, Values
 from kilt.tree.rule import Discount
