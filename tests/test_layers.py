@@ -81,7 +81,6 @@ ONE_PLACE = {  # where a package may be imported
 LINES = 500  # of a module
 LONGER = {  # modules that are longer, and why
     "tree/vector.py": "one class, which is the interface to the kernels of a tree",
-    "tree/vector_kernels.py": "the kernels of one walk, which inline each other",
 }
 LIBRARY = sorted(ROOT.rglob("*.py"))
 LABORATORY = sorted(LAB.rglob("*.py"))

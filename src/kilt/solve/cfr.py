@@ -37,20 +37,11 @@ from kilt.arrays import Array, FloatArray, IntArray
 from kilt.jit import kernel
 from kilt.solve.learning_kernels import PlayerTables, add_average, add_regrets, blend
 from kilt.solve.variants import Variant, discounts, variant_named
+from kilt.tree.board_kernels import batch_end, begin_board, first_row, is_reached, next_visit
 from kilt.tree.leaf_kernels import values_of_leaves, values_of_showdowns
 from kilt.tree.rule import Discount
 from kilt.tree.vector_arrays import FOLLOW, Policy, Scope, VectorTree, Workspace
-from kilt.tree.vector_kernels import (
-    batch_end,
-    begin_board,
-    enter_round,
-    first_row,
-    is_reached,
-    next_visit,
-    pass_up,
-    pull_values,
-    push_reach,
-)
+from kilt.tree.vector_kernels import enter_round, pass_up, pull_values, push_reach
 
 
 @kernel

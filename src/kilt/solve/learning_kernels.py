@@ -9,10 +9,11 @@ import numpy.typing as npt
 
 from kilt.arrays import FloatArray, IntArray
 from kilt.jit import inlined, kernel, spliced, subkernel
+from kilt.tree.board_kernels import stored_row
 from kilt.tree.leaf_kernels import hands_on_board
 from kilt.tree.rule import TINY, Discount, updated_average, updated_regret, updated_regret_plus
 from kilt.tree.vector_arrays import DECISION, Hand, Nodes, Scope, Table, TableLayout, Vectors, Visit
-from kilt.tree.vector_kernels import follow, stored_row
+from kilt.tree.vector_kernels import follow
 
 
 class PlayerTables(NamedTuple):

@@ -11,9 +11,10 @@ from kilt.arrays import FloatArray, IntArray
 from kilt.cards.equity_kernels import compatible_weights, rank_board, showdown_values_of_ranges
 from kilt.jit import kernel, subkernel
 from kilt.lanes import LANES
+from kilt.tree.board_kernels import average_over_suits
 from kilt.tree.leaf_kernels import hands_left, set_to_zero
 from kilt.tree.vector_arrays import FOLD, REVEAL, SHOWDOWN, Flags, Hand, VectorTree, Workspace
-from kilt.tree.vector_kernels import average_over_suits, copy_value, take_larger_value
+from kilt.tree.vector_kernels import copy_value, take_larger_value
 
 
 class Classes(NamedTuple):
