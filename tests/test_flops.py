@@ -15,8 +15,8 @@ from kilt.evaluate.flops import FlopResponses, draw_flops, flop_walks, flop_weig
 from kilt.evaluation import exploitability
 from kilt.players.profile import StrategyRef
 from kilt.tree.parts import drawn_tree, flop_tree
-from kilt.tree.vector import Walk
 from kilt.tree.vector_arrays import FOLLOW
+from kilt.tree.walks import Walk
 
 GAME = """GAMEDEF
 limit

@@ -26,9 +26,10 @@ from kilt.solve.tables.flat import FlatTables
 from kilt.strategy.table import tree_fingerprint
 from kilt.tree import best_response
 from kilt.tree.flat import flat_tree
-from kilt.tree.vector import VectorGame, Walk
+from kilt.tree.vector import VectorGame
 from kilt.tree.vector_arrays import FOLLOW
 from kilt.tree.walk_kernels import push_reach
+from kilt.tree.walks import Walk
 from written_out import tree_of
 
 ORANGE = (7, 0, 0, 7)  # [Johanson16 table 2.3]

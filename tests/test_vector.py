@@ -22,7 +22,8 @@ from kilt.tree import vector_arrays as kernels
 from kilt.tree.flat import FlatTree, flat_tree
 from kilt.tree.rule import Discount
 from kilt.tree.strength_order import convert_table, layouts_by_strength
-from kilt.tree.vector import Scheme, VectorGame, Walk
+from kilt.tree.vector import VectorGame
+from kilt.tree.walks import Scheme, Walk
 from written_out import flat_places, tree_of
 
 SHORT = """GAMEDEF

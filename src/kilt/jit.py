@@ -439,3 +439,13 @@ def prefetch(typing_context: Any, array: Any, index: Any) -> Any:
 def _prefetch_type(pointer: Any) -> Any:
     """Return the LLVM type of a prefetch: address, read or write, locality, data or instructions."""
     return ir.FunctionType(ir.VoidType(), [pointer, *[ir.IntType(32)] * 3])
+
+
+@cache
+def shared_threads(number: int) -> ThreadPoolExecutor:
+    """Return a thread pool with a given number of threads, which all games use together."""
+    return ThreadPoolExecutor(number)
+
+
+if hasattr(os, "register_at_fork"):  # threads do not survive a fork, which Windows does not have
+    os.register_at_fork(after_in_child=shared_threads.cache_clear)

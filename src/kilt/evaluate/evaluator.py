@@ -26,6 +26,7 @@ from kilt.abstraction.joint import quickly_available
 from kilt.arrays import Array
 from kilt.errors import AbstractionError, RunError
 from kilt.evaluate.head_to_head import FixedOpponents
+from kilt.evaluate.responses import Walks
 from kilt.solve.abstract_problem import AbstractProblem
 from kilt.solve.abstract_response import abstract_responses, walks_of
 from kilt.solve.problem import CPU, FlatProblem, Problem, VectorProblem
@@ -33,8 +34,8 @@ from kilt.solve.solver import Solver, StrategyInParts
 from kilt.solve.tables.disk_strategy import DiskProblem, DiskStrategy
 from kilt.tree import best_response
 from kilt.tree.evaluable import exploitability_of_responses
-from kilt.tree.vector import Walk, Walks
 from kilt.tree.walk_kernels import TIE
+from kilt.tree.walks import Walk
 
 UNIT = "chips per game"
 VECTOR_PRECISION = 1e-9  # chips per game: maximum rounding error of walks with vectors of hands

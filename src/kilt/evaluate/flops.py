@@ -31,8 +31,9 @@ from kilt.solve.abstract_problem import AbstractProblem
 from kilt.solve.problem import CPU, GPU, require_device
 from kilt.tree.cardless import CardlessWalk, looks_at_cards
 from kilt.tree.parts import flop_tree
-from kilt.tree.vector import VectorGame, Walk
+from kilt.tree.vector import VectorGame
 from kilt.tree.vector_arrays import ANSWER, FOLLOW, RESPOND, Table, TableLayout, VectorTree
+from kilt.tree.walks import Walk
 
 KIND = "best response in parts"
 CHECKPOINT_SECONDS = 5.0  # minimum seconds between two checkpoints

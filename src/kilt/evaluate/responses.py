@@ -5,14 +5,37 @@ Workers send only the values of hands at the chance nodes before those boards; t
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
+import numpy as np
+
+from kilt.arrays import FloatArray
 from kilt.engines import Crew, Engine, Job
 from kilt.errors import RunError
-from kilt.tree.vector import Walks
+from kilt.tree.vector import VectorGame
 from kilt.tree.vector_arrays import FOLLOW, RESPOND
+from kilt.tree.walks import Walk
 
 PARTS = 2  # minimum number of parts of a walk
+
+
+class Walks(NamedTuple):
+    """The evaluation of a strategy, divided into parts that several processes can compute."""
+
+    game: VectorGame
+    of: Callable[[int, int], Walk]  # maps a player and a task to a walk
+
+    def part(self, player: int, task: int, number: int, of: int) -> FloatArray:
+        """Compute one of several parts of an evaluation, and return the values of all hands.
+
+        The values are by chance node of the first round and by hand.
+        """
+        return self.game.part(self.of(player, task), number, of)
+
+    def conclude(self, player: int, task: int, parts: Sequence[FloatArray]) -> float:
+        """Complete an evaluation that was computed in parts, and return how many chips per game a player wins."""
+        return self.game.conclude(self.of(player, task), np.sum(parts, axis=0))
 
 
 def response_values(

@@ -30,7 +30,7 @@ from kilt.errors import RunError
 from kilt.evaluate.evaluator import Evaluator, evaluator_for
 from kilt.evaluate.flops import FlopResponses, FlopWalks, draw_flops, flop_walks, flop_weights
 from kilt.evaluate.head_to_head import blueprint_strategy
-from kilt.evaluate.responses import PARTS, response_values
+from kilt.evaluate.responses import PARTS, Walks, response_values
 from kilt.games.playable import load_holdem
 from kilt.play.blueprint import BlueprintAgent
 from kilt.players.agents import (
@@ -53,7 +53,6 @@ from kilt.strategy.naming import solved_name, strategy_name
 from kilt.strategy.postprocess import Rule, rule_named
 from kilt.strategy.table import process_slots
 from kilt.strategy.vector import process_table
-from kilt.tree.vector import Walks
 
 KEPT = "best-responses"  # folder in a run for best responses that are computed flop by flop
 

@@ -18,8 +18,9 @@ from kilt.games.subgame import Subgame
 from kilt.play.blueprint import BlueprintAgent
 from kilt.solve.resolve import LeafValues, with_depth_limit
 from kilt.tree.betting import Menu, on_menu
-from kilt.tree.vector import VectorGame, Walk
+from kilt.tree.vector import VectorGame
 from kilt.tree.vector_arrays import FOLLOW, Table, TableLayout
+from kilt.tree.walks import Walk
 
 
 class SubgameDecision(NamedTuple):

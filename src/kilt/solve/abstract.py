@@ -22,8 +22,9 @@ from kilt.errors import AbstractionError
 from kilt.games.holdem import Holdem
 from kilt.tree.betting import call_index, on_menu
 from kilt.tree.evaluable import EvaluableGame
-from kilt.tree.vector import VectorGame, Walk
+from kilt.tree.vector import VectorGame
 from kilt.tree.vector_arrays import Table, TableLayout, VectorTree
+from kilt.tree.walks import Walk
 
 TOGETHER = 4096  # boards whose buckets are looked up in one batch
 

@@ -19,8 +19,8 @@ from kilt.solve.learning_kernels import PlayerTables
 from kilt.solve.tables.memory import learning_walk
 from kilt.tree.betting import on_menu
 from kilt.tree.rule import Discount
-from kilt.tree.vector import Walk
 from kilt.tree.vector_arrays import FOLLOW, Table
+from kilt.tree.walks import Walk
 
 _SUM = Discount(1.0, 1.0, 1.0, 1.0, 1.0, False)  # no discounts, equal weights
 

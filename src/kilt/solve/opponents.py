@@ -22,8 +22,9 @@ from kilt.solve.abstract import BucketedGame
 from kilt.solve.cfr import SELF_PLAY, Turn
 from kilt.strategy.model import DecisionLayout
 from kilt.tree.betting import on_menu
-from kilt.tree.vector import FULL_WIDTH, Scheme, VectorGame
+from kilt.tree.vector import VectorGame
 from kilt.tree.vector_arrays import ANSWER, FOLLOW, TableLayout
+from kilt.tree.walks import FULL_WIDTH, Scheme
 
 SCHEMES = {
     "cs": Scheme(boards=True, mine=True, theirs=True),

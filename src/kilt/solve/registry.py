@@ -43,7 +43,7 @@ from kilt.solve.tables.memory import TreeTables
 from kilt.solve.tables.pairs import PairTables
 from kilt.solve.tables.two_bytes import TwoByteGame, TwoByteProblem, TwoByteTables
 from kilt.solve.variants import HORIZON, STEADY, VARIANTS, Variant
-from kilt.tree.vector import FULL_WIDTH
+from kilt.tree.walks import FULL_WIDTH
 
 EXTERNAL, JOINT, DEFAULT_BASE = "external", "joint", "cfr+"
 UNSIGNED = tuple(name for name, row in VARIANTS.items() if row.unsigned)

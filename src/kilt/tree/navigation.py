@@ -17,8 +17,9 @@ from kilt.games.game import REVEAL
 from kilt.games.holdem import Betting, Holdem
 from kilt.games.subgame import compatible_weights
 from kilt.tree.betting import on_menu
-from kilt.tree.vector import BlockValues, VectorGame
+from kilt.tree.vector import VectorGame
 from kilt.tree.vector_arrays import Table, TableRows
+from kilt.tree.walks import BlockValues
 
 
 @dataclass(frozen=True, eq=False)

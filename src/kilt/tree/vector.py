@@ -15,32 +15,27 @@ must therefore not distinguish equivalent suits: tables of solvers never do, and
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from functools import cache, partial
+from functools import partial
 from math import isnan
 from queue import SimpleQueue
 from threading import Lock
-from typing import NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from kilt.arrays import FloatArray, data_type
-from kilt.cards.deck import FULL
-from kilt.cards.equity import ranking_workspace
-from kilt.cards.equity_kernels import PlayerRankings
 from kilt.config import MOST_THREADS
 from kilt.errors import GameError, shortened
 from kilt.games.game import CHANCE, Game, Position
 from kilt.games.holdem import Holdem
 from kilt.games.subgame import compatible_weights
-from kilt.lanes import LANES
+from kilt.jit import shared_threads
 from kilt.tree import vector_kernels as kernels
 from kilt.tree.betting import Menu, on_menu
 from kilt.tree.draw_kernels import draw_scope
+from kilt.tree.equivalent_hands import mean_over_suits, sum_over_suits
 from kilt.tree.evaluable import EvaluableGame
 from kilt.tree.parts import entries_through, entries_tree
 from kilt.tree.strength_order import convert_table, read_rows, with_one_board
@@ -52,58 +47,17 @@ from kilt.tree.vector_arrays import (
     ArrangedTable,
     Policy,
     Scope,
-    ShowdownLanes,
     Table,
     TableLayout,
-    Vectors,
     VectorTree,
     Workspace,
 )
 from kilt.tree.vector_tree import vector_tree
-
-# A compiled pass without its tables. Arguments: its scope, its workspace, the values that parts of it exchange
-# [chance node of the first round, hand], and its result [hand].
-CompiledWalk: TypeAlias = Callable[[Scope, Workspace, FloatArray, FloatArray], None]
-
+from kilt.tree.walks import FULL_WIDTH, BlockValues, CompiledWalk, Scheme, Walk
+from kilt.tree.workspace import new_workspace
 
 # Boards take unequal time: if tables have more than `LARGE` entries, a pass has `SHARES` parts for each thread.
 SHARES, LARGE = 4, 16_000_000
-
-
-class Scheme(NamedTuple):
-    """What each iteration of CFR samples: nothing, boards, or also the hands of one or both players."""
-
-    boards: bool
-    mine: bool = False
-    theirs: bool = False
-    rounds: int | None = None  # rounds after the first with a sampled board; later rounds have all boards
-
-
-FULL_WIDTH = Scheme(boards=False)
-
-
-class Walk(NamedTuple):
-    """A request to compute how much a player wins by following a strategy or by a best response.
-
-    Tables have rows by board and action and columns by hand, unless a layout says otherwise.
-    """
-
-    player: int
-    tasks: tuple[int, ...]  # for each round, or one for all: FOLLOW, RESPOND or ANSWER
-    own: Table  # the player's strategy; ANSWER writes the response to it
-    theirs: Table
-    own_layout: TableLayout | None = None
-    their_layout: TableLayout | None = None
-
-
-@cache
-def shared_threads(number: int) -> ThreadPoolExecutor:
-    """Return a thread pool with a given number of threads, which all games use together."""
-    return ThreadPoolExecutor(number)
-
-
-if hasattr(os, "register_at_fork"):  # threads do not survive a fork, which Windows does not have
-    os.register_at_fork(after_in_child=shared_threads.cache_clear)
 
 
 class VectorGame(EvaluableGame):
@@ -148,55 +102,12 @@ class VectorGame(EvaluableGame):
             if kind not in self._workspaces:
                 self._workspaces[kind] = SimpleQueue()
                 for _ in range(self.threads):
-                    self._workspaces[kind].put(self._new_workspace(dtype))
+                    self._workspaces[kind].put(new_workspace(self.game, self.tree, dtype))
         work = self._workspaces[kind].get()
         try:
             yield work
         finally:
             self._workspaces[kind].put(work)
-
-    def _new_workspace(self, dtype: npt.DTypeLike) -> Workspace:
-        game, rounds = self.game, len(self.tree.rows)
-        places, hands = int(self.tree.nodes.place.max()) + 1, self.shape[1]
-        cards = (FULL, 2, 5)  # unused by games without cards
-        if isinstance(game, Holdem):
-            cards = (game.deck, game.rules.hole_cards, sum(game.rules.board_cards))
-        ranking = ranking_workspace(*cards, len(self.tree.deck.bits))
-        return Workspace(
-            vectors=Vectors(
-                reach=np.zeros((places, hands), dtype),
-                source=np.zeros(places, dtype=np.int64),
-                alive=np.ones(places, dtype=np.bool_),
-                value=np.zeros((places, hands), dtype),
-                scale=np.empty((2, hands), dtype),
-                expanded=np.zeros((int(self.tree.nodes.children.max()), hands), dtype),
-                second=np.zeros((places, hands), dtype),  # pages that are never written to cost nothing
-                blended=np.zeros((places, hands), dtype),
-            ),
-            board=np.zeros(rounds, dtype=np.int64),
-            following=np.zeros(rounds, dtype=np.int64),
-            weight=np.ones(rounds),
-            cards=np.zeros(self.tree.board.shape[1], dtype=np.int64),
-            order=np.empty(hands, dtype=np.uint16),
-            ranking=ranking,
-            sides=PlayerRankings(
-                order=np.empty((2, hands), np.uint16),
-                ends=np.empty((2, hands), np.uint16),
-                cards=np.empty((2, 2, hands), np.uint8),
-                times=np.ones((2, 3, hands), np.float32),
-                same=np.empty(hands, np.uint16),
-            ),
-            lanes=ShowdownLanes(
-                source=np.zeros(LANES, dtype=np.int64),
-                wanted=np.zeros(LANES, dtype=np.int64),
-                ready=np.zeros(1, dtype=np.int64),
-                reach=np.zeros(LANES * (hands + 1), dtype),
-                result=np.zeros(LANES * hands, dtype),
-                whole=np.zeros(LANES * hands, dtype),
-                tied=np.zeros(LANES * hands, dtype),
-                cards=np.zeros(LANES * len(ranking.by_card), dtype),
-            ),
-        )
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -267,31 +178,17 @@ class VectorGame(EvaluableGame):
                 below += [(child + a, entry, r, position.after(act)) for a, act in enumerate(actions)]
 
     def symmetrise(self, table: Table) -> Table:
-        """Replace the numbers of each hand in a table by their mean over hands that differ only in equivalent suits."""
+        """Average the entries of a table over all hands that differ only by equivalent suits."""
         self._check(table)
-        even = np.empty_like(table)
-        for rows, alike in self._alike():
-            even[rows] = np.mean([table[rows][:, moved] for moved in alike], axis=0)
-        return even
+        return mean_over_suits(self.tree, table)
 
     def pooled(self, counts: FloatArray) -> FloatArray:
-        """Replace the counts of each hand by their sum over hands that differ only in equivalent suits."""
-        self._check(counts)
-        whole = np.empty_like(counts)
-        for rows, alike in self._alike():
-            # number of permutations that map a hand to itself
-            times = (alike == np.arange(counts.shape[1])).sum(axis=0)
-            whole[rows] = np.sum([counts[rows][:, moved] for moved in alike], axis=0) / times
-        return whole
+        """Sum the counts of all hands that differ only by equivalent suits.
 
-    def _alike(self) -> Iterator[tuple[slice, npt.NDArray[np.int32]]]:
-        """Yield, for each board, its rows in tables and the hands that each hand becomes under suit permutations."""
-        tree = self.tree
-        for r, rows in enumerate(tree.rows):
-            for board in range(tree.board_start[r], tree.board_start[r + 1]):
-                first = int(tree.table_start[r] + (board - tree.board_start[r]) * rows)
-                same = [p for p in range(len(tree.moved)) if tree.symmetry[board] >> p & 1]
-                yield slice(first, first + int(rows)), tree.moved[same]
+        Each of these hands gets the sum.
+        """
+        self._check(counts)
+        return sum_over_suits(self.tree, counts)
 
     def _check(self, *tables: Table) -> None:
         for table in tables:
@@ -596,33 +493,3 @@ class VectorGame(EvaluableGame):
                 reach = vectors.reach[vectors.source[places]] * vectors.alive[places, None]
                 found.append(BlockValues(reach, vectors.value[places]))
         return found[0], found[1]
-
-
-class BlockValues(NamedTuple):
-    """The opponent's reach probabilities and one player's values at all nodes of a betting round.
-
-    They are for one board.
-
-    The arrays have the shape (nodes of the betting round, hands).
-    """
-
-    reach: FloatArray  # of the opponent; includes hands that hold a card of the board
-    value: FloatArray  # of the player in chips, weighted by the opponent's reach; 0 if the reach is 0
-
-
-class Walks(NamedTuple):
-    """The evaluation of a strategy, divided into parts that several processes can compute."""
-
-    game: VectorGame
-    of: Callable[[int, int], Walk]  # maps a player and a task to a walk
-
-    def part(self, player: int, task: int, number: int, of: int) -> FloatArray:
-        """Compute one of several parts of an evaluation, and return the values of all hands.
-
-        The values are by chance node of the first round and by hand.
-        """
-        return self.game.part(self.of(player, task), number, of)
-
-    def conclude(self, player: int, task: int, parts: Sequence[FloatArray]) -> float:
-        """Complete an evaluation that was computed in parts, and return how many chips per game a player wins."""
-        return self.game.conclude(self.of(player, task), np.sum(parts, axis=0))

@@ -16,8 +16,9 @@ from kilt.solve.cfr import Cfr
 from kilt.solve.forms import load_problem
 from kilt.solve.problem import VECTOR, VectorProblem
 from kilt.solve.tables.memory import TreeTables
-from kilt.tree.vector import VectorGame, Walk
+from kilt.tree.vector import VectorGame
 from kilt.tree.vector_arrays import FOLLOW, Table
+from kilt.tree.walks import Walk
 from kilt_lab.cells import Axes, Cell, CellBudget, RowSpec, Setting, changes, rows
 from kilt_lab.claims import every, higher, lower
 from kilt_lab.experiment import Experiment, Found, Lab

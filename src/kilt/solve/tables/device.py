@@ -18,8 +18,9 @@ from kilt.tree.gpu.compact import CompactGame, CompactTable
 from kilt.tree.gpu.device import DeviceGame
 from kilt.tree.gpu.device_arrays import learning_of
 from kilt.tree.rule import Discount
-from kilt.tree.vector import FULL_WIDTH, Scheme, VectorGame
+from kilt.tree.vector import VectorGame
 from kilt.tree.vector_arrays import FOLLOW, Scope
+from kilt.tree.walks import FULL_WIDTH, Scheme
 
 TOGETHER = 1024  # rows, or boards, of a table that are copied to the device at a time
 

@@ -23,8 +23,8 @@ from kilt.strategy.postprocess import RULES, Rule
 from kilt.strategy.table import REMEDY, require_same
 from kilt.strategy.vector import IN_SUBGAMES, process_table, rules_of
 from kilt.tree.evaluable import exploitability_of_responses
-from kilt.tree.vector import Walk
 from kilt.tree.vector_arrays import FOLLOW, RESPOND, Table, TableLayout
+from kilt.tree.walks import Walk
 
 KEPT = 256 << 20  # bytes of unpacked subgames in the cache of single decisions; at least one subgame
 FILES = "subgames"  # key in a strategy's manifest: checksum of the trunk's file

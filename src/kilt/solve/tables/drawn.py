@@ -36,8 +36,9 @@ from kilt.solve.variants import Variant
 from kilt.tree.draw_kernels import draw_scope
 from kilt.tree.parts import drawn_tree
 from kilt.tree.rule import Discount
-from kilt.tree.vector import Scheme, VectorGame
+from kilt.tree.vector import VectorGame
 from kilt.tree.vector_arrays import ANSWER, FOLLOW, Table, TableLayout, VectorTree
+from kilt.tree.walks import Scheme
 
 
 class Draw(NamedTuple):

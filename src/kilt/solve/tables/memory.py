@@ -36,8 +36,9 @@ from kilt.solve.variants import Variant
 from kilt.tree.draw_kernels import draw_scope
 from kilt.tree.rule import Discount
 from kilt.tree.strength_order import sortable
-from kilt.tree.vector import FULL_WIDTH, CompiledWalk, Scheme, VectorGame
+from kilt.tree.vector import VectorGame
 from kilt.tree.vector_arrays import FOLLOW, ArrangedTable, Scope, Table, TableLayout, VectorTree, Workspace
+from kilt.tree.walks import FULL_WIDTH, CompiledWalk, Scheme
 
 
 @kernel

@@ -14,7 +14,8 @@ from kilt.errors import GameError
 from kilt.solve.cfr import Tables, Turn
 from kilt.solve.variants import VARIANTS, Variant
 from kilt.tree.rule import Discount
-from kilt.tree.vector import CompiledWalk, VectorGame
+from kilt.tree.vector import VectorGame
+from kilt.tree.walks import CompiledWalk
 
 Values = FloatArray  # [chance node of the trunk, hand] values of a part
 

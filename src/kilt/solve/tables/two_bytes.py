@@ -18,7 +18,6 @@ part: it unpacks the numbers into a table of single precision, learns as usual, 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property, partial
@@ -34,6 +33,7 @@ import numpy.typing as npt
 from kilt import artifact
 from kilt.arrays import ByteArray, FloatArray, IntArray
 from kilt.errors import ArtifactError, GameError
+from kilt.jit import shared_threads
 from kilt.solve.cfr import Turn
 from kilt.solve.learning_kernels import PlayerTables
 from kilt.solve.problem import CPU, VectorProblem
@@ -53,8 +53,9 @@ from kilt.tree.strength_order import (
     read_rows,
     sortable,
 )
-from kilt.tree.vector import BlockValues, CompiledWalk, VectorGame, Walk
+from kilt.tree.vector import VectorGame
 from kilt.tree.vector_arrays import FOLLOW, ArrangedTable, Table, TableLayout, VectorTree
+from kilt.tree.walks import BlockValues, CompiledWalk, Walk
 
 if TYPE_CHECKING:
     from kilt.tree.gpu.compact import CompactGame
@@ -118,7 +119,7 @@ class TwoByteGame(EvaluableGame):
         self.parts = [self._part(number, starts, actors) for number in range(int(np.diff(game.tree.board_start)[1]))]
         self._draws = np.random.default_rng(0).random(DRAWS + game.shape[1], SINGLE)
         self._rows = max(int(part.layouts[0].start[-1]) for part in self.parts)
-        self._pool, self._scratch = ThreadPoolExecutor(game.threads), SimpleQueue[tuple[Table, Table]]()
+        self._pool, self._scratch = shared_threads(game.threads), SimpleQueue[tuple[Table, Table]]()
         for _ in range(game.threads):
             self._scratch.put((self._zeros(self._rows), self._zeros(self._rows)))
 
