@@ -42,7 +42,7 @@ def read_entries(
     for d in range(len(powers)):
         if player == EVERY or actor[d] == player:
             scale = table.dtype.type(ldexp((MOST + 1) / MOST, int(powers[d]) - BIAS))
-            for i in range(first[d], end[d]):
+            for i in range(np.uint64(first[d]), np.uint64(end[d])):
                 table[i] = scale * table.dtype.type(entries[i])
 
 
@@ -71,12 +71,12 @@ def write_entries(
     for d in range(len(powers)):
         if decisions.actor[d] != player:
             continue
-        first, end, width = decisions.first[d], decisions.end[d], np.int64(decisions.width[d])
+        first, end, width = np.uint64(decisions.first[d]), np.uint64(decisions.end[d]), np.uint64(decisions.width[d])
         most, top = np.int32(0), first
         for i in range(first, end):
             most = max(most, bits[i])
         while most > 0 and bits[top] != most:
-            top += 1
+            top += np.uint64(1)
         biased = max(frexp(table[top])[1] - 16 + BIAS, 0)
         powers[d] = biased
         inverse = number(ldexp(MOST / (MOST + 1), BIAS - biased))
@@ -85,7 +85,7 @@ def write_entries(
         while first < end:
             random = (random * 1664525 + 1013904223) & 0xFFFFFFFF
             drawn = draws[(random >> 8) % places :]
-            for i in range(width):
+            for i in range(np.uint64(0), width):
                 wanted = np.int32(table[first + i] * inverse + drawn[hands[i]])
                 entries[first + i] = np.uint16(min(wanted, np.int32(MOST)))
             first += width
