@@ -30,7 +30,7 @@ from kilt.solve.abstract import BucketedGame, bucket_layouts
 from kilt.solve.abstract_problem import AbstractProblem
 from kilt.solve.problem import CPU, GPU, require_device
 from kilt.tree.cardless import CardlessWalk, looks_at_cards
-from kilt.tree.parts import flop_tree
+from kilt.tree.parts import flop_tree, following_boards
 from kilt.tree.vector import VectorGame
 from kilt.tree.vector_arrays import ANSWER, FOLLOW, RESPOND, Table, TableLayout, VectorTree
 from kilt.tree.walks import Walk
@@ -457,10 +457,7 @@ def count_rivers(game: VectorGame) -> IntArray:
     The time of a walk is proportional to it.
     """
     tree = game.tree
-    edges = np.arange(tree.board_start[1], tree.board_start[2] + 1)
-    for _ in range(len(tree.rows) - 2):
-        edges = tree.first_board[edges]
-    return np.diff(edges)
+    return np.diff(following_boards(tree, np.arange(tree.board_start[1], tree.board_start[2] + 1))[-1])
 
 
 def flop_weights(game: VectorGame) -> IntArray:

@@ -96,6 +96,26 @@ def _part(tree: VectorTree, boards: list[IntArray]) -> VectorTree:
     )
 
 
+def following_boards(tree: VectorTree, edges: IntArray, round_: int = 1) -> list[IntArray]:
+    """Return the boards that follow some boards of a round: for each round from `round_` on, their first numbers.
+
+    `edges` are numbers of boards in the round, in ascending order: boards between two of them are followed by the
+    boards between the two numbers in each later round.
+    """
+    found = [edges]
+    while len(found) < len(tree.rows) - round_:
+        found.append(tree.first_board[found[-1]])
+    return found
+
+
+def flop_before(tree: VectorTree, round_: int, board: int) -> int:
+    """Return the board of the second round that a board of a later round follows."""
+    for r in range(round_ - 1, 0, -1):
+        first, end = tree.board_start[r : r + 2]
+        board = int(first + np.searchsorted(tree.first_board[first:end], board, side="right")) - 1
+    return board
+
+
 def rows_of_flop(tree: VectorTree, flop: int) -> IntArray:
     """Return the rows of a strategy table that belong to one flop, for each round.
 
@@ -103,10 +123,9 @@ def rows_of_flop(tree: VectorTree, flop: int) -> IntArray:
 
     The first round has all of its rows. A table of the part consists of these rows in this order.
     """
-    edges, found = tree.board_start[1] + np.array([flop, flop + 1]), [[0, int(tree.rows[0])]]
-    for r in range(1, len(tree.rows)):
+    found = [[0, int(tree.rows[0])]]
+    for r, edges in enumerate(following_boards(tree, tree.board_start[1] + np.array([flop, flop + 1])), start=1):
         found.append((tree.table_start[r] + (edges - tree.board_start[r]) * tree.rows[r]).tolist())
-        edges = tree.first_board[edges]
     return np.array(found)
 
 

@@ -23,6 +23,7 @@ from kilt.strategy.postprocess import RULES, Rule
 from kilt.strategy.table import REMEDY, require_same
 from kilt.strategy.vector import IN_SUBGAMES, process_table, rules_of
 from kilt.tree.evaluable import exploitability_of_responses
+from kilt.tree.parts import following_boards
 from kilt.tree.vector_arrays import FOLLOW, RESPOND, Table, TableLayout
 from kilt.tree.walks import Walk
 
@@ -178,14 +179,13 @@ class DiskStrategy:
         whole[: len(self.trunk)] = self.trunk
         for number in range(self.subgames.count):
             subgame, betting = self.subgame(number), self.subgames.betting(number).rows.tolist()
-            boards = tree.board_start[1] + self.subgames.cuts[number, :2]
-            for r, (begin, end) in enumerate(betting[1:], start=1):
+            edges = following_boards(tree, tree.board_start[1] + self.subgames.cuts[number, :2])
+            for r, (boards, (begin, end)) in enumerate(zip(edges, betting[1:], strict=True), start=1):
                 if r >= self.subgames.trunk_rounds:
                     rows = subgame.regret[subgame.layouts[0].start[r] : subgame.layouts[0].start[r + 1]]
                     whole_round = whole[tree.table_start[r] : tree.table_start[r + 1]].reshape(-1, tree.rows[r], hands)
                     first, last = (boards - tree.board_start[r]).tolist()
                     whole_round[first:last, begin:end] = rows.reshape(last - first, end - begin, hands)
-                boards = tree.first_board[boards]
         return whole
 
 

@@ -26,7 +26,7 @@ from kilt.errors import GameError
 from kilt.games.holdem import Holdem
 from kilt.paces import pace
 from kilt.solve.tables.disk_kernels import PartRows, count_hands
-from kilt.tree.parts import BettingPart, flop_tree
+from kilt.tree.parts import BettingPart, flop_before, flop_tree, following_boards
 from kilt.tree.vector import VectorGame
 from kilt.tree.vector_arrays import DECISION, Table, TableLayout, VectorTree
 
@@ -271,17 +271,12 @@ class Subgames:
         tree = self.game.tree
         r = int(np.searchsorted(tree.table_start, row, side="right")) - 1
         board, within = divmod(row - int(tree.table_start[r]), int(tree.rows[r]))
-        flop = board + int(tree.board_start[r])
-        for earlier in range(r - 1, 0, -1):
-            first, last = tree.board_start[earlier : earlier + 2]
-            flop = int(first + np.searchsorted(tree.first_board[first:last], flop, side="right")) - 1
+        flop = flop_before(tree, r, board + int(tree.board_start[r]))
         number = int(np.searchsorted(self.cuts[:, 1], flop - tree.board_start[1], side="right"))
         while self.betting(number).rows[r, 1] <= within:
             number += 1
         begin, end = self.betting(number).rows[r].tolist()
-        opening = int(tree.board_start[1] + self.cuts[number, 0])
-        for _ in range(1, r):
-            opening = int(tree.first_board[opening])
+        opening = int(following_boards(tree, tree.board_start[1] + self.cuts[number, :1])[r - 1][0])
         return number, r, (board + int(tree.board_start[r]) - opening) * (end - begin) + within - begin
 
     def clear(self, table: Table) -> None:
@@ -296,11 +291,10 @@ class Subgames:
         Also returns how many numbers these are.
         """
         tree, found, numbers = self.game.tree, [], 0
-        low, high = (tree.board_start[1] + self.cuts[number, :2]).tolist()
-        for r in range(1, len(tree.rows)):
-            boards, (low, high) = slice(low, high), tree.first_board[[low, high]].tolist()
+        for r, edges in enumerate(following_boards(tree, tree.board_start[1] + self.cuts[number, :2]), start=1):
             if r < self.trunk_rounds:
                 continue
+            boards = slice(*edges.tolist())
             rows = self.rows_in(player, number, r)
             size = int(tree.board_size[r])
             tables, ranking = self._strengths(size)
@@ -439,10 +433,9 @@ def _rows_apart(tree: VectorTree, trunk: int) -> IntArray:
         BettingPart.through(tree, trunk, entry, entry + 1).rows for entry in range(np.diff(tree.entry_start)[trunk])
     ]
     own, total = np.diff(betting, axis=2)[:, :, 0], np.zeros((len(edges) - 1, len(betting)), np.int64)
-    for r in range(1, len(tree.rows)):
+    for r, boards in enumerate(following_boards(tree, edges), start=1):
         if r >= trunk:
-            total += np.diff(edges)[:, None] * own[:, r]
-        edges = tree.first_board[edges]
+            total += np.diff(boards)[:, None] * own[:, r]
     return total
 
 

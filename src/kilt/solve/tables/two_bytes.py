@@ -44,7 +44,7 @@ from kilt.solve.variants import Variant
 from kilt.strategy.model import DecisionLayout
 from kilt.strategy.vector import VectorStrategy
 from kilt.tree.evaluable import EvaluableGame
-from kilt.tree.parts import flop_tree, layout_of_flop, rows_of_flop
+from kilt.tree.parts import flop_before, flop_tree, following_boards, layout_of_flop, rows_of_flop
 from kilt.tree.rule import Discount
 from kilt.tree.strength_order import (
     convert_table,
@@ -317,10 +317,12 @@ class TwoByteGame(EvaluableGame):
         self.arrange(table)
         with self._part_of(path[1][1]) as (part, own):
             self.read(part, table, own)
-            shifted, first = [path[0]], path[1][1]
-            for depth, (entry, board) in enumerate(path[1:], start=1):
-                shifted.append((entry, int(board - first + part.tree.board_start[depth])))
-                first = int(tree.first_board[first])
+            first, start = following_boards(tree, np.array([path[1][1]])), part.tree.board_start[1:]
+            shifted = [
+                (entry, int(board - boards[0] + begin))
+                for (entry, board), boards, begin in zip(path[1:], first, start, strict=False)
+            ]
+            shifted.insert(0, path[0])
             return self.game.block_values(self.walked(part, own), shifted, tasks, tree=part.tree)
 
     def read_rows(self, table: PackedTable, rows: slice) -> Table:
@@ -331,10 +333,7 @@ class TwoByteGame(EvaluableGame):
         tree = self.game.tree
         depth = int(np.searchsorted(tree.table_start, rows.start, side="right")) - 1
         board = int(tree.board_start[depth] + (rows.start - tree.table_start[depth]) // tree.rows[depth])
-        for r in range(depth - 1, 0, -1):  # the board of round r that it follows
-            boards = tree.first_board[tree.board_start[r] : tree.board_start[r + 1]]
-            board = int(tree.board_start[r] + np.searchsorted(boards, board, side="right")) - 1
-        with self._part_of(board) as (part, own):
+        with self._part_of(flop_before(tree, depth, board)) as (part, own):
             self.read(part, table, own)
             begin, _, at = part.slices[depth - 1]
             here = slice(rows.start - begin + at, rows.stop - begin + at)
