@@ -88,7 +88,7 @@ def spec_of(
     against: Against | None = None,
     folder: Path | None = None,
 ) -> RunPlan | WholeSpec:
-    """Return the specification of a run on a game or a configuration.
+    """Return the specification of a run, which says what it solves and how, for a game or a configuration.
 
     The game is abstract if the configuration has `cards`.
 

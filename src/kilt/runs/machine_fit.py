@@ -33,7 +33,7 @@ from kilt.solve.external import Pace
 
 
 class AgentSize(NamedTuple):
-    """A size of agent: a card abstraction, a set of bet sizes, and the cards of the opponent in training."""
+    """The size of an agent: its card abstraction, its bet sizes, and the opponent's cards while it is trained."""
 
     cards: str
     actions: str

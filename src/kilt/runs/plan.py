@@ -285,7 +285,7 @@ class RunPlan(AbstractSpec, Spec):
 
 
 def resolve(config: Config, folder: Path | None = None, against: Against | None = None) -> RunPlan:
-    """Check everything that a configuration names, and return the plan of its run.
+    """Check everything that a configuration names, such as the game, and return the plan of its run.
 
     Parameters
     ----------
@@ -335,7 +335,7 @@ def resolve(config: Config, folder: Path | None = None, against: Against | None 
 
 
 def with_built_cards(config: Config, run: Path) -> Config:
-    """Return the configuration of a run with the card abstractions that the run has built in place of their names."""
+    """Return a run's configuration, in which the card abstractions that the run has built replace their names."""
     own = zip(config.cards, card_folders(run, len(config.cards)), strict=True)
     cards = tuple(str(there.resolve()) if there.is_dir() else name for name, there in own)
     opponent = run / OPPONENT_CARDS

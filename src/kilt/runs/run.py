@@ -163,7 +163,7 @@ class Run(RunFigures):
 
     @property
     def strategy(self) -> Strategy | VectorStrategy:
-        """Return the average strategy: a table by information set for small games, otherwise arrays over all hands."""
+        """Return the average strategy: a table by information set in small games, arrays over all hands in others."""
         return strategy_in(self.problem, self.table)
 
     @property
@@ -246,7 +246,7 @@ class Run(RunFigures):
         return begun
 
     def begin(self, folder: Path) -> RunFolder:
-        """Create the folder of the run, with its files.
+        """Create the folder of the run and its files.
 
         It contains the opponent model if the run computes a counter-strategy in a game without abstraction.
         """

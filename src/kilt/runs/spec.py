@@ -47,7 +47,7 @@ Tick: TypeAlias = Callable[[str, float], None]  # called with the current step, 
 
 
 def silent(*_: object) -> None:
-    """Accept any arguments and do nothing: the default for callbacks."""
+    """Accept any arguments and do nothing. It is the default for callbacks."""
 
 
 class Spec(ABC):
@@ -76,12 +76,12 @@ class Spec(ABC):
 
     @property
     def budget(self) -> Budget:
-        """Return the default limits of the run: the configured ones, one step if it is exact, or a minute."""
+        """Return the default limits of the run: the configured ones, one step for exact solvers, or a minute."""
         return self.limits or (Budget(iterations=1) if self.exact else Budget(seconds=60 * DEFAULT_MINUTES))
 
     @property
     def has_budget(self) -> bool:
-        """Return whether the configuration or the algorithm limits the run."""
+        """Return whether the configuration or the algorithm limits how long the run takes."""
         return self.exact or self.limits is not None
 
     @property
@@ -125,7 +125,7 @@ class Spec(ABC):
 
     @abstractmethod
     def identity(self, problem: Problem) -> RunIdentity:
-        """Return the settings that determine the run's result.
+        """Return the settings that determine the run's result, such as the game and the algorithm.
 
         They also decide whether a checkpoint can be resumed.
         """
@@ -187,7 +187,7 @@ class WholeSpec(Spec):
         algorithm: Variant | Algorithm | None = None,
         against: Against | None = None,
     ) -> WholeSpec:
-        """Create the specification of a run that solves a game without abstraction, from a configuration.
+        """Create the specification of a run from its configuration. The run solves a game without abstraction.
 
         A `game` or an `algorithm` without a name replaces the one that the configuration names. Raises RunError if the
         configuration sets keys that apply only to abstract games.
