@@ -242,7 +242,9 @@ def test_classes_of_boards_are_described(monkeypatch):
     far = np.abs(np.subtract.outer(np.arange(len(labels)), np.arange(len(labels)))).astype(np.float32)
     classes = BoardClasses(rounds[1].holdings, labels.astype(np.int32), 2, far)
     coded = (rounds[0], rounds[1]._replace(coded=CodeBuckets(classes, np.zeros((2, 1), dtype=np.int32))))
-    monkeypatch.setattr("kilt.web.card_views.cards_of", lambda *_: replace(agent.blueprint.cards.each[0], rounds=coded))
+    monkeypatch.setattr(
+        "kilt.web.card_views.card_abstraction_of", lambda *_: replace(agent.blueprint.cards.each[0], rounds=coded)
+    )
     found = classes_view(agent, game, game.deck.cards("Ks"))
     assert found["here"] in (0, 1) and sum(one["share"] for one in found["classes"]) == pytest.approx(1)
     weights = classes.holdings.deal_counts

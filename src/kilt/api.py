@@ -23,7 +23,7 @@ from kilt.errors import GameError, RunError, file_errors
 from kilt.games import load_game, ready_made_games
 from kilt.games.game import Game
 from kilt.games.holdem import Holdem
-from kilt.runs.budget import Step, budget_of
+from kilt.runs.budget import Step, make_budget
 from kilt.runs.build import What, build, spec_in, spec_of
 from kilt.runs.plan import RunPlan, resolve
 from kilt.runs.run import Run, StoredRun
@@ -334,7 +334,7 @@ def start_run(
     name, own = (algorithm, None) if isinstance(algorithm, str | None) else (None, algorithm)
     values = {"solver.algorithm": name, "solver.seed": seed, "solver.threads": threads, "solver.device": device}
     spec = spec_of(what, values, algorithm=own, against=against)
-    budget = budget_of(iterations, seconds, target, spec.game)
+    budget = make_budget(iterations, seconds, target, spec.game)
     return build(spec, Path(folder) if folder else None, budget=budget, tick=tick)
 
 
@@ -379,7 +379,7 @@ def resume_run(
     3000
     """
     spec = spec_in(Path(folder), {"solver.threads": threads, "solver.device": device})
-    budget = budget_of(iterations, seconds, target, spec.game)
+    budget = make_budget(iterations, seconds, target, spec.game)
     return build(spec, Path(folder), resumes=True, budget=budget, tick=tick)
 
 

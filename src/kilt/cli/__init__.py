@@ -59,7 +59,7 @@ class Commands(TyperGroup):
         every: list[Any] = [self]
         for command in every:
             every += getattr(command, "commands", {}).values()
-            command.help = flowing(command.help or "")
+            command.help = join_lines(command.help or "")
             hide_types_of_flags(command.get_params(command.context_class(command, help_option_names=HELP)))
 
     def get_params(self, ctx: Any) -> list[Any]:
@@ -84,12 +84,12 @@ def hide_types_of_flags(options: list[Any]) -> list[Any]:
     return options
 
 
-def flowing(text: str) -> str:
+def join_lines(text: str) -> str:
     r"""Join the lines of each paragraph of a help text.
 
     Lists and indented lines stay unchanged.
 
-    >>> flowing("A long\nline.\n\n- one\n- two")
+    >>> join_lines("A long\nline.\n\n- one\n- two")
     'A long line.\n\n- one\n- two'
     """
     paragraphs = cleandoc(text).split("\n\n")

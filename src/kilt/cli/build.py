@@ -53,7 +53,7 @@ def build(
     from kilt.config import read_config
     from kilt.errors import RunError
     from kilt.runs.folder import RunFolder
-    from kilt.runs.machine_fit import game_at
+    from kilt.runs.machine_fit import shipped_game
     from kilt.strategy.blueprint import STRATEGY, Blueprint
 
     if kind not in HOURS:
@@ -62,7 +62,7 @@ def build(
         raise RunError("give the stacks as --bb N, in big blinds, or a game as --game NAME")
     if as_json and not plan:
         raise RunError("--json prints what would be built: add --plan")
-    name = game or game_at(bb or 0)
+    name = game or shipped_game(bb or 0)
     folder = out or Path("runs") / f"{kind}-{f'{bb}bb' if bb else Path(name).stem}"
     config = folder.with_name(f"{folder.name}.toml")
     if config.exists() and not plan:

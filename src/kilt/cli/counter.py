@@ -11,7 +11,7 @@ import typer
 from kilt.cli import options
 from kilt.cli.engines import AddressOption, EngineOption, opened
 from kilt.cli.show import AsJson, print_json, print_table, say, ticking
-from kilt.cli.solve import built, finish, free_folder, print_result, result_of
+from kilt.cli.solve import built, finish, free_folder, print_result, run_result
 
 if TYPE_CHECKING:
     from kilt.config import Config
@@ -66,7 +66,7 @@ def counter(
     from kilt.errors import RunError
     from kilt.games import ready_made_games
     from kilt.runs.answers import exploitation
-    from kilt.runs.budget import budget_of
+    from kilt.runs.budget import make_budget
     from kilt.runs.build import build, spec_of
     from kilt.runs.plan import RunPlan
     from kilt.solve.counter import DEFAULT_CONFIDENCE, Against
@@ -87,7 +87,7 @@ def counter(
     if several and folder.exists():
         raise RunError(f"{folder} is there already: choose another folder for the answers")
     folders = [folder / f"p-{share:g}" for share in shares] if several else [folder]
-    budget = budget_of(iterations, seconds, None, what)
+    budget = make_budget(iterations, seconds, None, what)
     if player is None:
         seen = OpponentModel.load(models[0], check=True)
     else:
@@ -110,7 +110,7 @@ def counter(
     last = finish(run)
     won = exploitation(run)
     if as_json:
-        print_json(result_of(last, run) | {"exploitation_mbb": won.mean, "exploitation_ci95": won.interval})
+        print_json(run_result(last, run) | {"exploitation_mbb": won.mean, "exploitation_ci95": won.interval})
         return
     print_result(last, run, as_json=False)
     exact = "" if won.margin else ", exactly"

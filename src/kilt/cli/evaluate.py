@@ -16,14 +16,14 @@ from kilt.cli.sanity import sanity
 from kilt.cli.show import (
     AsJson,
     ProgressBars,
-    end_early,
+    exit_after_signal,
     interrupts,
     print_json,
     print_table,
-    rate_figures,
     say,
     waiting,
     watching,
+    win_rate_data,
 )
 from kilt.cli.solve import exploitability_rows
 
@@ -303,7 +303,7 @@ def lbr(
         shown = f"{first_found.hands:,} hands"
         title = f"{kind} to {agent.name} from {rules.rules.round_names[first]} on, {rules.name}, {shown}"
         _print_bounds(title, {players[name] or "result": found[name] for name in found}, exact, bool(stopped))
-    end_early(stopped)
+    exit_after_signal(stopped)
 
 
 def _tick(bar: ProgressBars, task: TaskID, done: int) -> None:
@@ -326,4 +326,4 @@ def _print_bounds(title: str, found: dict[str, LowerBound], exact: bool, stopped
 
 def _bound_figures(found: LowerBound) -> dict[str, Any]:
     """Return a lower bound as a dict for JSON output."""
-    return rate_figures(found.won) | {"money": rate_figures(found.money), "hands": found.hands}
+    return win_rate_data(found.won) | {"money": win_rate_data(found.money), "hands": found.hands}

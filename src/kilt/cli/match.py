@@ -18,12 +18,12 @@ from kilt.cli.show import (
     AsJson,
     ProgressBars,
     duration,
-    end_early,
+    exit_after_signal,
     interrupts,
     print_json,
     print_table,
-    rate_figures,
     say,
+    win_rate_data,
 )
 
 if TYPE_CHECKING:
@@ -100,7 +100,7 @@ def match(
             for each in matches:
                 _say_verdict(each, error)
         print_strategies(players)
-    end_early(stopped)
+    exit_after_signal(stopped)
 
 
 def _error_rate(level: str) -> float:
@@ -252,8 +252,8 @@ def _print_crosstable(
         print_json(
             {"game": rules.name, "seed": seed, "duplicate": how["duplicate"], "unit": UNIT, "players": table.players}
             | {"strategies": _strategies(players)}
-            | {"rates": [[rate and rate_figures(rate) for rate in row] for row in rates]}
-            | {"means": [mean and rate_figures(mean) for mean in means]}
+            | {"rates": [[rate and win_rate_data(rate) for rate in row] for row in rates]}
+            | {"means": [mean and win_rate_data(mean) for mean in means]}
             | {"hands": sum(played.hands for played in table.matches.values())}
             | {"matches": [_match_figures(each, beside=False) for each in table.matches.values()]}
         )
@@ -267,7 +267,7 @@ def _print_crosstable(
         for each in table.matches.values():
             _say_how(each)
         print_strategies(players)
-    end_early(stopped)
+    exit_after_signal(stopped)
 
 
 def _common_game(players: list[str], name: str | None) -> Holdem:
@@ -294,11 +294,11 @@ def _match_figures(match: Match, *, beside: bool) -> dict[str, Any]:
 
     same = played_hands(match)
     return {
-        **rate_figures(win_rate(match)),
+        **win_rate_data(win_rate(match)),
         "hands": match.hands,
         "players": match.players,
         "way": match.way,
-        "played": rate_figures(played_rate(match)) if beside or match.way == "aivat" else None,
+        "played": win_rate_data(played_rate(match)) if beside or match.way == "aivat" else None,
         "played_hands": same if isfinite(same) else None,
         "seconds": match.seconds,
         "cpu_seconds": match.cpu_seconds,

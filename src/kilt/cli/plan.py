@@ -76,7 +76,7 @@ def estimate(
     from kilt.errors import RunError
     from kilt.games import ready_made_games
     from kilt.gpu import has_room
-    from kilt.runs.budget import chips_of
+    from kilt.runs.budget import parse_exploitability
     from kilt.runs.plan import RunPlan
     from kilt.solve.distributed.forecast import blades_of, latency_of
     from kilt.spots.specs import spec_for
@@ -92,7 +92,7 @@ def estimate(
             with suppress(RunError):  # its tables may fit on disk
                 plan = spec if spec.cost().fits else None
     if plan is None:
-        chips = None if target is None else chips_of(target, what)
+        chips = None if target is None else parse_exploitability(target, what)
         _plan_disk(
             what, algorithm or ON_DISK[0], machines, cores, bandwidth, iterations, chips, probe=probe, as_json=as_json
         )
@@ -124,7 +124,7 @@ def estimate(
         print_json(
             plan.size._asdict()
             | {"algorithm": said.solver.algorithm, "fits": fits}
-            | run_data(cost)
+            | run_cost_data(cost)
             | ({} if walked is None else {f"{name}_per_second": value for name, value in walked._asdict().items()})
             | ({} if parts is None else parts.data())
             | ({} if simulated is None else simulated.data())
@@ -140,7 +140,7 @@ def estimate(
     ]
     total = ["all", count(sum(size.decisions)), "", count(sum(size.infosets)), count(sum(size.slots))]
     print_table(f"{config}: {count(size.nodes)} nodes of betting", titles, [*rows, total], numbers=True)
-    say(cost_words(plan, cost))
+    say(describe_cost(plan, cost))
     if not fits:
         say(
             f"that is more memory than the {in_bytes(there)} that are available, and `kilt solve` would refuse it: use "
@@ -430,7 +430,7 @@ class _Simulated:
         print_table("simulated: more and more blades", titles, rows, numbers=True)
 
 
-def run_data(cost: Cost) -> dict[str, Any]:
+def run_cost_data(cost: Cost) -> dict[str, Any]:
     """Return the cost of a run on an abstract game as a dict for JSON output.
 
     Its keys are the same as in kilt 0.1.
@@ -443,6 +443,6 @@ def run_data(cost: Cost) -> dict[str, Any]:
     return solving.data() | {"tables_bytes": tables.memory if tables else 0, "peak_bytes": cost.resident} | built
 
 
-def cost_words(plan: RunPlan, cost: Cost) -> str:
+def describe_cost(plan: RunPlan, cost: Cost) -> str:
     """Describe the cost of a run in one line, such as its memory and time."""
     return f"{count(sum(plan.size.slots))} infoset-actions, {plan.config.solver.algorithm}: {cost}"

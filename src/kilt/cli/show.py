@@ -68,7 +68,7 @@ def print_table(title: str, columns: Iterable[str], rows: Iterable[Iterable[str]
     (Console(file=out.file, width=WIDE, markup=False, emoji=False) if wide else out).print(table)
 
 
-def rate_figures(rate: Estimate) -> dict[str, Any]:
+def win_rate_data(rate: Estimate) -> dict[str, Any]:
     """Return a win rate as a dict for JSON output.
 
     After a single deal, the interval is unknown.
@@ -81,7 +81,7 @@ def rate_figures(rate: Estimate) -> dict[str, Any]:
     }
 
 
-def end_early(stopped: list[int]) -> None:
+def exit_after_signal(stopped: list[int]) -> None:
     """If a signal has stopped the command, end it with the exit code of this signal."""
     if stopped:
         say("stopped early: the figures are of the hands that were played")

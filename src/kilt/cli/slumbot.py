@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from kilt.cli import options
-from kilt.cli.show import AsJson, ProgressBars, interrupts, print_json, print_table, rate_figures, say, waiting
+from kilt.cli.show import AsJson, ProgressBars, interrupts, print_json, print_table, say, waiting, win_rate_data
 
 if TYPE_CHECKING:
     from kilt.evaluate.slumbot_rates import SlumbotRates
@@ -114,7 +114,7 @@ def _print(rates: SlumbotRates, log: SlumbotLog, strategy: str, *, as_json: bool
                 "log": str(log.file),
             }
             | {"complete_hands": complete, "broken_hands": log.broken, "button_hands": sum(h.seat for h in log.hands)}
-            | {what: rate and rate_figures(rate) for what, rate in known.items()}
+            | {what: rate and win_rate_data(rate) for what, rate in known.items()}
             | {"aivat_hands": rates.aivat_hands}
         )
         return

@@ -15,7 +15,7 @@ import typer
 from rich.progress import TaskID
 
 from kilt.cli import options
-from kilt.cli.plan import cost_words
+from kilt.cli.plan import describe_cost
 from kilt.cli.show import (
     AsJson,
     ProgressBars,
@@ -66,7 +66,7 @@ def solve(
     """
     from kilt.errors import RunError
     from kilt.games import ready_made_games
-    from kilt.runs.budget import budget_of
+    from kilt.runs.budget import make_budget
     from kilt.runs.build import spec_in, spec_of
     from kilt.runs.folder import RunFolder
     from kilt.runs.spec import WholeSpec
@@ -105,7 +105,7 @@ def solve(
         folder = free_folder(place.stem)
     elif folder is None and isinstance(spec, WholeSpec) and spec.engine.name:  # workers write there
         folder = _new_folder(str(spec.game), spec.name)
-    budget = budget_of(iterations, seconds, target, spec.game)
+    budget = make_budget(iterations, seconds, target, spec.game)
     run = built(spec, folder, budget, resumes=resume is not None)
     print_result(finish(run), run, as_json=as_json)
 
@@ -128,7 +128,7 @@ def built(spec: Spec, folder: Path | None, budget: Budget | None, *, resumes: bo
         if not (spec.has_budget or budget or resumes):
             say(f"no budget is given: stopping after {spec.budget}")
         if isinstance(spec, RunPlan):
-            say(cost_words(spec, cost))
+            say(describe_cost(spec, cost))
 
     try:
         with ticking() as tick:
@@ -301,7 +301,7 @@ def exploitability_rows(chips: float, problem: Problem, what: str = "exploitabil
     return rows if mbb is None else [*rows, ["", f"{mbb:.6g}", "mbb/g"]]
 
 
-def result_of(step: Step, run: Run) -> dict[str, Any]:
+def run_result(step: Step, run: Run) -> dict[str, Any]:
     """Return the last measurement of a run as a dict for JSON output.
 
     If the strategy as played differs, its exploitability is included.
@@ -337,7 +337,7 @@ def print_result(step: Step, run: Run, *, as_json: bool) -> None:
 
     identity, problem, folder = run.identity, run.problem, run.folder
     if as_json:
-        print_json(result_of(step, run))
+        print_json(run_result(step, run))
         return
     played = measure_as_played(run)
     if run.evaluator.exact:

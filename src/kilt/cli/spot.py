@@ -114,7 +114,7 @@ def solve(
     with waiting("writing out the tree …"):
         run = spot.begin(budget, threads=threads, save=save, begun=begun, device=device)
     cost = cost_of_run(run)
-    say(cost_words(spot, run, cost))
+    say(describe_cost(spot, run, cost))
     if run.spent:
         say("the iterations or the time are spent already: give larger limits, in total, to continue")
     steps, stopped = solving(
@@ -129,7 +129,7 @@ def solve(
         raise typer.Exit(128 + stopped)
 
 
-def cost_words(spot: Spot, run: Run, cost: Cost) -> str:
+def describe_cost(spot: Spot, run: Run, cost: Cost) -> str:
     """Describe the cost of solving a spot in one line."""
     from kilt.cost import in_time
     from kilt.solve.problem import VectorProblem

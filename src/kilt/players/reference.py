@@ -43,7 +43,7 @@ from kilt.players.known_tables import AGENTS, HABITS, agent_profile
 from kilt.players.profile import StrategyRef
 from kilt.runs.folder import RunFolder
 from kilt.runs.run import Run, StoredRun
-from kilt.runs.solved import agent_in
+from kilt.runs.solved import agent_for_strategy
 from kilt.solve.abstract_problem import AbstractProblem
 from kilt.solve.forms import OPENSPIEL, load_problem
 from kilt.solve.problem import CPU, FLAT, VECTOR, FlatProblem, Problem, VectorProblem
@@ -309,7 +309,9 @@ def _of_strategy(strategy: Strategy | VectorStrategy, game: str | Game | None) -
         flat = _flat(wanted)
         return flat, strategy.on(flat.tree)
 
-    return Player("strategy", game, None, lambda: agent_in(*held(game), game), held, solved_name(strategy.figures))
+    return Player(
+        "strategy", game, None, lambda: agent_for_strategy(*held(game), game), held, solved_name(strategy.figures)
+    )
 
 
 def _of_rows(rows: Rows, game: str | Game | None) -> Player:
@@ -351,7 +353,7 @@ def _solved(problem: Problem, table: Array, words: str, game: str | Game | None 
         raise PlayError(f"the run on {problem.name} has no saved strategy yet: use a folder, and finish the run")
     wanted = problem.name if game is None else game
     held = problem, table
-    return Player("solution", wanted, None, lambda: agent_in(problem, table, wanted), lambda _: held, words)
+    return Player("solution", wanted, None, lambda: agent_for_strategy(problem, table, wanted), lambda _: held, words)
 
 
 def _rules(game: str | Game) -> Holdem:

@@ -94,7 +94,7 @@ def time_left(budget: Budget, steps: Sequence[Step], iterations: int, seconds: f
     return max(min(guesses), 0.0) if guesses else None
 
 
-def budget_of(
+def make_budget(
     iterations: int | None, seconds: float | None, target: float | str | None, game: str | Game
 ) -> Budget | None:
     """Return the limits of a run as a `Budget`, or None if none are given.
@@ -102,14 +102,14 @@ def budget_of(
     The target exploitability is converted to chips.
     """
     if isinstance(target, str):
-        target = chips_of(target, game)
+        target = parse_exploitability(target, game)
     return None if iterations is seconds is target is None else Budget(iterations, seconds, target)
 
 
-def chips_of(target: str, game: str | Game) -> float:
+def parse_exploitability(target: str, game: str | Game) -> float:
     """Convert an exploitability such as "1mbb" or "0.01" to chips per game.
 
-    >>> chips_of("5mbb", "holdem.limit.2p")
+    >>> parse_exploitability("5mbb", "holdem.limit.2p")
     0.05
     """
     number = target.strip().removesuffix("mbb")

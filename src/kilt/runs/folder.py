@@ -366,7 +366,7 @@ def _expected(file: Path) -> bool:
     return file.name in (CONFIG, CARDS, OPPONENT_CARDS, MODEL) or file.suffix == ".game" or file.name.startswith(".")
 
 
-def room_for(solver: Solver) -> int:
+def disk_space_for(solver: Solver) -> int:
     """Return how many bytes of disk space a run with a given solver needs."""
     # While a checkpoint is written there are two of them; a strategy with its names is about as large. What is kept on
     # disk as it goes is replaced file by file, or all at once by files of workers, and shared with the strategy.

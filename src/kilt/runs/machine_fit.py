@@ -110,7 +110,7 @@ def depths() -> dict[int, str]:
     return dict(sorted(found.items()))
 
 
-def game_at(depth: int) -> str:
+def shipped_game(depth: int) -> str:
     """Return the name of the no-limit game with stacks of `depth` big blinds that ships with kilt.
 
     Raises RunError if there is none.

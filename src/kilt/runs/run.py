@@ -33,10 +33,10 @@ from kilt.play.tree_agent import TreeAgent
 from kilt.records import replaced
 from kilt.runs.budget import Budget, Step
 from kilt.runs.figures import RunFigures
-from kilt.runs.folder import CONFIG, RunFolder, RunIdentity, room_for
+from kilt.runs.folder import CONFIG, RunFolder, RunIdentity, disk_space_for
 from kilt.runs.loop import run as run_solver
 from kilt.runs.plan import resolve, with_built_cards
-from kilt.runs.solved import agent_in, strategy_in
+from kilt.runs.solved import agent_for_strategy, strategy_from_table
 from kilt.runs.spec import silent
 from kilt.solve.abstract_problem import AbstractProblem
 from kilt.solve.forms import OPENSPIEL, load_problem, stored_form
@@ -164,7 +164,7 @@ class Run(RunFigures):
     @property
     def strategy(self) -> Strategy | VectorStrategy:
         """Return the average strategy: a table by information set in small games, arrays over all hands in others."""
-        return strategy_in(self.problem, self.table)
+        return strategy_from_table(self.problem, self.table)
 
     @property
     def agent(self) -> StrategyAgent | TreeAgent:
@@ -172,7 +172,7 @@ class Run(RunFigures):
 
         Raises PlayError if the game is abstract, or not poker.
         """
-        return agent_in(self.problem, self.table, self.game)
+        return agent_for_strategy(self.problem, self.table, self.game)
 
     def __getitem__(self, infoset: str) -> dict[str, float]:
         """Return the probability of each action at a named information set of a small game."""
@@ -251,7 +251,7 @@ class Run(RunFigures):
         It contains the opponent model if the run computes a counter-strategy in a game without abstraction.
         """
         model = self.problem.against.model if self.problem.against else None
-        self.folder = RunFolder.create(folder, self.identity, self.budget, room_for(self.solver), model)
+        self.folder = RunFolder.create(folder, self.identity, self.budget, disk_space_for(self.solver), model)
         for name, text in self.files.items():
             artifact.write_text(folder / name, text)
         return self.folder

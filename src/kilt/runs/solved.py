@@ -15,7 +15,7 @@ from kilt.strategy.vector import VectorStrategy
 from kilt.tree.navigation import NavigableTree
 
 
-def strategy_in(problem: Problem, table: Array) -> Strategy | VectorStrategy:
+def strategy_from_table(problem: Problem, table: Array) -> Strategy | VectorStrategy:
     """Convert a solver's table to a strategy: one by information set for small games, one by hand for large games."""
     if isinstance(problem, FlatProblem):
         return Strategy.of(problem.tree, table)
@@ -24,7 +24,7 @@ def strategy_in(problem: Problem, table: Array) -> Strategy | VectorStrategy:
     raise GameError(f"the strategy of {problem.name} is no table by hands: open the blueprint in the folder of the run")
 
 
-def agent_in(problem: Problem, table: Array, game: str | Game | None = None) -> StrategyAgent | TreeAgent:
+def agent_for_strategy(problem: Problem, table: Array, game: str | Game | None = None) -> StrategyAgent | TreeAgent:
     """Return the agent that plays a solved strategy in matches.
 
     Raises PlayError if the game is not poker.

@@ -23,7 +23,7 @@ KEPT = 32  # cached tables of histograms
 NEAREST, SHOWN = 6, 6  # how many similar buckets or classes the page shows, and how many boards of a class
 
 
-def cards_of(agent: Agent, seat: int = 0) -> CardAbstraction:
+def card_abstraction_of(agent: Agent, seat: int = 0) -> CardAbstraction:
     """Return the card abstraction of an agent. Raises PlayError if the agent has none."""
     if not isinstance(agent, BlueprintAgent):
         raise PlayError(
@@ -36,7 +36,7 @@ def bucket_row(agent: Agent, board: tuple[int, ...], seat: int) -> Array | None:
     """Return the bucket of each hand on a board, or None if the agent has no card abstraction."""
     if not isinstance(agent, BlueprintAgent):
         return None
-    cards = cards_of(agent, seat)
+    cards = card_abstraction_of(agent, seat)
     return cards.rounds[cards.round_of(board)].look_up_board(board)
 
 
@@ -63,7 +63,7 @@ def bucket_view(agent: Agent, game: Holdem, board: tuple[int, ...], bucket: int,
         its hands, with `BINS` bins from 0 to 1, on `BOARDS` random complete boards. ``nearest`` are the buckets with
         the most similar histograms, by the earth mover's ``distance`` in units of hand strength.
     """
-    cards = cards_of(agent, seat)
+    cards = card_abstraction_of(agent, seat)
     number = cards.round_of(board)
     profiles, sizes = _profiles(cards, game, number), cards.rounds[number].sizes
     if not 0 <= bucket < len(profiles):
@@ -103,7 +103,7 @@ def classes_view(agent: Agent, game: Holdem, board: tuple[int, ...], seat: int =
         description (``words``), some ``boards`` and, if distances were stored, the ``nearest`` other classes by the
         mean distance of their boards. ``here`` is the class of `board`, or None if `board` has too few cards.
     """
-    cards = cards_of(agent, seat)
+    cards = card_abstraction_of(agent, seat)
     found = next((each.coded.classes for each in cards.rounds if each.coded), None)
     if found is None:
         return {"classes": [], "here": None}

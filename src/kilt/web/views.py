@@ -30,7 +30,7 @@ from kilt.games.holdem import CALL, FOLD, Betting, Holdem
 from kilt.play.agent import Agent, PolicyAgent, PublicPolicy
 from kilt.play.person import describe_action
 from kilt.players.agents import describe_strategy
-from kilt.web.card_views import bucket_row, cards_of
+from kilt.web.card_views import bucket_row, card_abstraction_of
 
 KINDS = {FOLD: "fold", CALL: "call"}  # kinds of actions; all others are raises
 
@@ -190,10 +190,10 @@ def review_view(decision: ReviewedDecision) -> dict[str, Any]:
             {
                 "words": describe_action(position, option.action),
                 "share": round(option.share, 4),
-                "value": known_chips(option.value),
-                "margin": known_chips(option.margin),
-                "loss": known_chips(option.loss),
-                "loss_margin": known_chips(option.loss_margin),
+                "value": json_chips(option.value),
+                "margin": json_chips(option.margin),
+                "loss": json_chips(option.loss),
+                "loss_margin": json_chips(option.loss_margin),
                 "taken": option.action == decision.taken,
             }
             for option in decision.options
@@ -201,7 +201,7 @@ def review_view(decision: ReviewedDecision) -> dict[str, Any]:
     }
 
 
-def known_chips(value: float) -> float | None:
+def json_chips(value: float) -> float | None:
     """Convert a number of chips for JSON: nan, which means an unknown number, becomes None."""
     return None if np.isnan(value) else float(value)
 
@@ -226,7 +226,7 @@ def abstraction_view(agent: Agent, game: Holdem, board: tuple[int, ...], seat: i
         Each of ``hands`` has its name, its bucket and, from the second round on, its strength. ``buckets`` is the
         number of buckets in the round, on all boards. ``seats`` is 2 if the players have different buckets.
     """
-    cards = cards_of(agent, seat)
+    cards = card_abstraction_of(agent, seat)
     number = cards.round_of(board)
     row = cards.rounds[number].look_up_board(board)
     holes = game.deck.holes(game.rules.hole_cards)
@@ -243,7 +243,7 @@ def abstraction_view(agent: Agent, game: Holdem, board: tuple[int, ...], seat: i
         "suits": game.deck.suit_names,
         "private": game.rules.hole_cards,
         "buckets": cards.numbers[number],
-        "seats": 1 if cards_of(agent, 1 - seat) is cards else 2,
+        "seats": 1 if card_abstraction_of(agent, 1 - seat) is cards else 2,
         "hands": [
             {
                 "name": game.deck.name(holes[hand].tolist()[::-1]),
