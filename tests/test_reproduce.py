@@ -73,9 +73,9 @@ SHAPES = {
 MAIN = """
 import sys, time
 import kilt.cli, kilt.evaluate.flops as flops
-flops.CHECKPOINT_SECONDS, wait, part = 0.0, float(sys.argv.pop(1)), flops.FlopResponses.part
+flops.CHECKPOINT_SECONDS, wait, part = 0.0, float(sys.argv.pop(1)), flops.FlopResponses.compute_flop
 flops.FlopResponses.time_left = lambda self: 1.0
-flops.FlopResponses.part = lambda self, number: (time.sleep(wait if number else 0.0), part(self, number))[1]
+flops.FlopResponses.compute_flop = lambda self, number: (time.sleep(wait if number else 0.0), part(self, number))[1]
 kilt.cli.main()
 """
 
