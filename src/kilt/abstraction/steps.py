@@ -70,7 +70,7 @@ class HoldingBatch:
 
     @cached_property
     def weights(self) -> IntArray:
-        """The number of deals that each hand of the batch stands for, counting those that differ only by suits."""
+        """How many deals each hand of the batch stands for, because deals that differ only by suits are merged."""
         return self.holdings.weights_of_boards(self.start, self.end)
 
     def earlier_indices(self, other: Holdings) -> IntArray:

@@ -269,7 +269,7 @@ def hand_values(
 def aivat_correction(
     seen: LoggedHands, line: Line, states: StateValues, opponent: PolicyAgent | None = None, *, all_cards: bool = True
 ) -> FloatArray:
-    """Return the correction that AIVAT adds to the raw winnings of each hand, in chips. Its mean is 0 [Burch18].
+    """Return the correction that AIVAT adds to each hand's raw winnings, in chips. On average, it is 0 [Burch18].
 
     The mean is 0 for any values `states`. For each step with known probabilities (of chance, of the evaluated player,
     and of the opponent if known), the correction adds the mean value of all possible next states, and subtracts the

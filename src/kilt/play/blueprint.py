@@ -474,10 +474,10 @@ def mix_policies(tables: Sequence[ActionTable], weights: FloatArray) -> ActionTa
 
 
 def action_draw(position: Betting) -> int:
-    """Return which random number of a hand an agent uses to choose its action at a decision."""
+    """Return the number of the random draw with which an agent chooses its action at a decision."""
     return 2 * len(position.history)
 
 
 def translation_draw(before: Betting) -> int:
-    """Return which random number of a hand an agent uses to translate a bet."""
+    """Return the number of the random draw with which an agent translates a bet to a size of its abstract game."""
     return 2 * len(before.history) + 1
