@@ -93,7 +93,7 @@ class Holdings:
 
     @cached_property
     def weights(self) -> IntArray:
-        """For each numbered pair of a hand and a board, how many deals differ from it only by the names of suits."""
+        """How many deals each numbered pair of hand and board stands for; they differ only by the names of suits."""
         return self.weights_of_boards(0, len(self.boards))
 
     def weights_of_boards(self, start: int, end: int) -> IntArray:

@@ -93,7 +93,7 @@ class JointTables:
 
     @property
     def perfect_recall(self) -> bool:
-        """True if each bucket of a player determines which buckets the hand had in all earlier rounds."""
+        """Whether players remember their earlier buckets: each bucket implies the buckets of all earlier rounds."""
         return all(len(one.bucket) == len(np.unique(one.bucket)) for own in self.sequences for one in own)
 
     def save(self, path: Path, cards: str) -> None:

@@ -63,7 +63,7 @@ def _distances(centroids: Singles, absolute: bool, blocks: int) -> Singles:
 
 
 def cluster_centres(means: Singles, ground: GroundDistances) -> Singles:
-    """Return the centre of each cluster: the mean position of the next-round buckets that its hands reach.
+    """Return the centre of each cluster of hands, as the mean position of the buckets that follow in the next round.
 
     The shape is (clusters, dimensions). All blocks have the same number of clusters.
     """

@@ -52,7 +52,7 @@ ALL_CARDS, BASIC, MONEY, DIVAT, AIVAT = "all-cards", "basic", "money", "divat", 
 
 
 class Estimator(NamedTuple):
-    """A method for estimating how much a strategy wins from logged hands, such as importance sampling with AIVAT.
+    """A method that estimates the winnings of a strategy by logged hands, such as importance sampling with AIVAT.
 
     Its fields say which terminal histories a hand stands for, and how these are valued.
     """

@@ -123,7 +123,7 @@ class FlopWalks:
         return self.game.conclude(self._walk(seat, RESPOND, self._trunk), values.copy())
 
     def first_round_response(self, seat: int, values: FloatArray) -> Table:
-        """Return how a best response plays the first round, given its values on all flops.
+        """Return the strategy of a best response in the first round, computed from its values on all flops.
 
         The shape is (rows of the first round, hands).
         """
@@ -187,7 +187,7 @@ WALKS: dict[str, type[FlopWalks]] = {CPU: FlopWalks, GPU: DeviceFlopWalks}
 
 
 def agent_walks(game: VectorGame, table: Table, device: str = CPU) -> FlopWalks:
-    """Return an object that computes best responses, flop by flop, to an agent that ignores the board.
+    """Return an object that computes best responses to an agent which ignores the board, one flop at a time.
 
     Best responses are computed on the CPU or a GPU.
 

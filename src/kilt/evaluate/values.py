@@ -323,7 +323,7 @@ ValueFunction: TypeAlias = Callable[[LoggedHands, Betting, bool], FloatArray]
 
 
 def winnings(seen: LoggedHands, end: Betting, all_cards: bool) -> FloatArray:
-    """Return the chips that the evaluated player wins at a given end of logged hands.
+    """Return the chips that the evaluated player would win in each logged hand if it ended at a given position.
 
     Parameters
     ----------

@@ -325,7 +325,7 @@ class Poker(ABC):
 
     @cached_property
     def holes(self) -> ByteArray:
-        """The cards of the private hands that players may hold, shape (hands, cards)."""
+        """All private hands that can be dealt, as an array of cards, shape (hands, cards)."""
         return self.deck.holes(self.rules.hole_cards)[self.numbers]
 
     @property

@@ -298,7 +298,7 @@ class SpotSolution(Drawable):
 
     @property
     def subgame(self) -> Subgame:
-        """The spot as a game."""
+        """The game that begins at the spot: its board, pot, stacks and ranges."""
         return self._tree.subgame
 
     @property

@@ -227,7 +227,7 @@ class Spot(Record, Drawable):
 
     @cached_property
     def subgame(self) -> Subgame:
-        """The spot as a game that can be solved."""
+        """The game that begins at the spot: its board, pot, stacks and ranges."""
         game, deck = self.holdem, self._family.deck
         cards = deck.cards(self.board)
         sizes = [game.rules.board_size(r) for r in range(game.rules.rounds)]
@@ -447,7 +447,7 @@ class SpotSpec(Spec):
 
     @property
     def compact(self) -> bool:
-        """Whether tables have two bytes for each number. Spots of one round always have four."""
+        """Whether the solver stores each number in two bytes, not four. On the river it always takes four."""
         return self.spot.compact and len(self.tree.tree.rows) > 1
 
     def cost(self) -> Cost:

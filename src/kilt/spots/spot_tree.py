@@ -16,7 +16,7 @@ class SpotTree(NavigableTree):
 
     @property
     def subgame(self) -> Subgame:
-        """The spot as a game."""
+        """The game that begins at the spot: its board, pot, stacks and ranges."""
         assert isinstance(self.game.game, Subgame)
         return self.game.game
 

@@ -75,7 +75,7 @@ class CardlessWalk(NamedTuple):
         return cls(player, classes, of_entry[first], reach[opens])
 
     def flop_values(self, game: VectorGame, part: VectorTree) -> FloatArray:
-        """Return how much a best response wins with each hand, summed over the boards that follow some flops.
+        """Return how much a best response wins with each hand on some flops, summed over their turn and river cards.
 
         There is one row for each betting sequence of the first round.
 

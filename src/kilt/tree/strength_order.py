@@ -71,7 +71,7 @@ def _columns(tree: VectorTree, boards: IntArray) -> IntArray:
 
 
 def sortable(tree: VectorTree) -> bool:
-    """Return whether the hands in the tables of a game can be sorted by strength."""
+    """Return whether a game's tables can store hands in the order of their strength."""
     return tree.poker and bool(tree.rows[-1] > 0) and not len(tree.pair_values)
 
 

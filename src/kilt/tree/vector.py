@@ -115,7 +115,7 @@ class VectorGame(EvaluableGame):
         return int(self.tree.table_start[-1]), self.tree.prior.shape[1]
 
     def table(self, dtype: npt.DTypeLike = np.float64) -> Table:
-        """Return a strategy table of zeros, which stand for the uniform strategy.
+        """Return a strategy table of zeros. All-zero weights mean that every action has the same probability.
 
         Decisions with a fixed strategy have this strategy instead.
         """

@@ -125,7 +125,7 @@ class Head:
         return PendingBatch(Batch(number, starts), begin, exits.place[:found].copy(), queue[:end].copy())
 
     def ascend(self, sent: PendingBatch, sums: IntArray) -> None:
-        """Compute the values of a batch of deals in the first rounds, after workers have solved the later rounds.
+        """Update the first rounds for a batch of deals, once workers have returned the values of the later rounds.
 
         `sums` has |F(n,h)| · v for each start.
         """

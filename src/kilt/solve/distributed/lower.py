@@ -154,7 +154,7 @@ class LowerWorkers:
         return sums, decisions, sum(one.visits for one in passing) + sum(answer.visits for answer in found)
 
     def ascend(self, game: SharedGame, one: PendingDeals, value: Singles) -> IntArray:
-        """Compute the values of a deal in the rounds of one level from the results of the next level.
+        """Compute what deals are worth at one level of workers, from the results of the next level.
 
         Returns the sum of weighted values for each starting node.
         """

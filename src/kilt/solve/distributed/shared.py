@@ -119,7 +119,7 @@ class BoardDraw(NamedTuple):
 
 
 class StrategyPart(NamedTuple):
-    """The part of a strategy for boards of one class. It includes the rounds before the board is dealt."""
+    """A strategy for the boards of one class, and for the rounds before any board is dealt."""
 
     slots: AbstractPart
     shares: Array  # [slot]

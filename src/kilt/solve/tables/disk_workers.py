@@ -224,7 +224,7 @@ class SentTrunks:
         finalize(self, self._file.close)
 
     def forget_all(self, since: int) -> None:
-        """Forget everything that was recorded. The next pass to record has the number `since`."""
+        """Delete the record of all earlier passes. Recording starts again with pass number `since`."""
         self.since, self.discounts = since, []
         self._file.seek(0)
         self._file.truncate()

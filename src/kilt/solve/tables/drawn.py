@@ -66,7 +66,7 @@ class Trunk(NamedTuple):
 
     @classmethod
     def after_rounds(cls, game: VectorGame, rounds: int) -> Trunk:
-        """Return the arrangement of the opponent's table, if the opponent learns in the first `rounds` rounds.
+        """Return the layout of a table for an opponent who learns a strategy for the first `rounds` rounds only.
 
         In later rounds, it plays best responses.
         """

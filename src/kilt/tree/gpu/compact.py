@@ -116,7 +116,7 @@ class CompactGame(EvaluableGame, DeviceTree):
         self._rank_of = self._put((ranks * 2 * self.dtype.itemsize).astype(np.uint32 if wide else np.uint16))
 
     def table(self) -> CompactTable:
-        """Return a table of zeros in GPU memory, which stands for the uniform strategy."""
+        """Return a table of zeros in GPU memory. Zero weights mean that every action has the same probability."""
         zeros, early = self.cupy.zeros, int(self.tree.table_start[self._last])
         return CompactTable(
             zeros((early, self.hands), self.dtype),

@@ -345,7 +345,7 @@ class DeviceGame(EvaluableGame, DeviceTree):
         self.rounds = [self._with_vectors(r) for r in range(len(self.walks))]
 
     def table(self) -> Any:
-        """Return a table of zeros in GPU memory, which stands for the uniform strategy.
+        """Return a table of zeros in GPU memory. Zero weights mean that every action has the same probability.
 
         Decisions with a fixed strategy have this strategy instead.
         """

@@ -357,7 +357,7 @@ class _Writer:
         self.slots, self.levels = 1, 1  # numbers in use
 
     def block(self, root: int) -> None:
-        """Append to the GPU's list of steps those that evaluate one betting round.
+        """Append the steps that evaluate one betting round to the GPU's list of steps.
 
         `root` is the first node of the round.
         """

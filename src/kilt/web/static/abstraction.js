@@ -5,7 +5,7 @@ import { ask, bucketed, card, chooser, deckOf, make, percent, redraw, square, su
 export async function enter(main, at, here) {
   const known = await bucketed();
   const player = at.player || known[0];
-  const names = known.includes(player) ? known : [...known, player]; // whoever is named in the address stays in the list
+  const names = known.includes(player) ? known : [...known, player]; // the player named in the address stays in the list
   const board = (at.board || "").match(/../g) || [];
   const move = (changes) => go("abstraction", { player, board: board.join(""), bucket: at.bucket, hand: at.hand, seat: at.seat, ...changes });
   const head = [make("h1", {}, "Abstraction"), make("div", { class: "bar" }, chooser(names, player, "player", (name) => move({ player: name, board: "", bucket: "", hand: "", seat: "" })))];
