@@ -19,6 +19,7 @@ from kilt.evaluate.evaluator import UNIT, evaluator_for
 from kilt.evaluate.flops import ProgressMonitor
 from kilt.runs.budget import Step
 from kilt.runs.loop import CHUNK
+from kilt.solve.abstract import BucketedGame
 from kilt.solve.cfr import Cfr
 from kilt.solve.forms import load_problem
 from kilt.solve.problem import CPU, VECTOR, Problem
@@ -119,6 +120,13 @@ def seldom(iterations: int) -> int:
     return due
 
 
+def is_random(tables: TreeTables) -> bool:
+    """Return whether CFR samples boards or hands, so that the random seed changes the results."""
+    game, scheme = tables.game, tables.scheme
+    tree = game.game.tree if isinstance(game, BucketedGame) else game.tree
+    return scheme.boards and (scheme.mine or scheme.theirs or len(tree.weight) > len(tree.rows))
+
+
 def draws(problem: Problem, algorithm: str) -> bool:
     """Return whether an algorithm samples in a game with vectors of hands, so that its result depends on its seed.
 
@@ -127,7 +135,7 @@ def draws(problem: Problem, algorithm: str) -> bool:
     (False, True, False)
     """
     solver = make_solver(problem, algorithm)
-    return isinstance(solver, Cfr) and isinstance(solver.tables, TreeTables) and solver.tables.is_random
+    return isinstance(solver, Cfr) and isinstance(solver.tables, TreeTables) and is_random(solver.tables)
 
 
 def converge(

@@ -15,6 +15,8 @@ from kilt.tree.rule import TINY, Discount, updated_average, updated_regret, upda
 from kilt.tree.vector_arrays import DECISION, Hand, Nodes, Scope, Table, TableLayout, Vectors, Visit
 from kilt.tree.vector_kernels import follow
 
+NO_ROWS: IntArray = np.empty(0, dtype=np.int64)
+
 
 class PlayerTables(NamedTuple):
     """The regrets and the average strategy of one player, as arrays for compiled code.
@@ -34,6 +36,23 @@ class PlayerTables(NamedTuple):
     coin: float = 0.0  # the probability that such a player follows `fixed`, drawn before the game; 0: at each decision
     # [decision, 2] first row and number of actions, for a player restricted without a coin
     decisions: IntArray = np.zeros((0, 2), dtype=np.int64)
+
+    @classmethod
+    def of(
+        cls,
+        layout: TableLayout,
+        tables: tuple[Table, Table, Table],
+        averaged: bool,
+        rows: IntArray = NO_ROWS,
+        sums: Table | None = None,
+    ) -> PlayerTables:
+        """Return the tables of a player who learns freely, without a fixed strategy.
+
+        `tables` are the fields `strategy`, `regret` and `average`. `rows` and `sums` are for a player who sees buckets.
+        """
+        strategy, regret, average = tables
+        sums = np.zeros((0, 0, 0), regret.dtype) if sums is None else sums
+        return cls(layout, strategy, regret, average, averaged, rows, sums, regret[:0])
 
 
 class RootChoice(NamedTuple):

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from kilt.arrays import IntArray
+from kilt.arrays import Array, IntArray
 from kilt.errors import GameError
 from kilt.solve.abstract import BucketedGame
 from kilt.solve.cfr import SELF_PLAY, Turn
@@ -90,6 +90,23 @@ class Opponent(NamedTuple):
     def is_separate(self) -> bool:
         """Whether players learn against a special opponent, and not against each other."""
         return self.name != ABSTRACT
+
+    def kept_tables(self, *, predictive: bool, averaging: bool = True) -> tuple[str, ...]:
+        """Return the names that the tables of CFR have in a checkpoint, on the CPU and on a GPU."""
+        apart = self.is_separate
+        return (
+            "regret",
+            *["next"] * predictive,
+            *["total"] * averaging,
+            *["other"] * apart,
+            *["other_next"] * (apart and predictive),
+        )
+
+
+def with_present_names(state: dict[str, Array], seed: Array) -> dict[str, Array]:
+    """Return the arrays of a checkpoint, which an older version of kilt may have saved, by their present names."""
+    older = {"seed": seed, **({"other": state["response"]} if "response" in state else {})}
+    return {**older, **state}
 
 
 def _learning(game: VectorGame) -> IntArray:

@@ -43,6 +43,11 @@ FORMS = FLAT, VECTOR, DISK, ABSTRACT = "flat", "vector", "disk", "abstract"
 SINGLE = 1 << 30  # bytes; tables that would be larger in double precision have single precision
 
 
+def float_type(numbers: int) -> type[np.floating[Any]]:
+    """Return the type of a table's numbers: double precision, unless it would take more than `SINGLE` bytes."""
+    return np.float32 if 8 * numbers > SINGLE else np.float64
+
+
 class Walker(Protocol):
     """The interface of objects that evaluate strategies, such as by computing their exploitability.
 

@@ -64,6 +64,11 @@ class ArrangedTable(NamedTuple):
     table: Table
     layouts: tuple[TableLayout, TableLayout]
 
+    @classmethod
+    def of(cls, table: Table, layouts: tuple[TableLayout, TableLayout]) -> ArrangedTable:
+        """Return a table as passes read it: as an array of one column if its hands are sorted by strength."""
+        return cls(table.reshape(-1, 1) if layouts[0].by_strength else table, layouts)
+
 
 class Nodes(NamedTuple):
     """The nodes of a public tree, stored as arrays.

@@ -23,7 +23,7 @@ from kilt_lab.cells import Axes, Cell, CellBudget, RowSpec, Setting, changes, ro
 from kilt_lab.claims import every, higher, lower
 from kilt_lab.experiment import Experiment, Found, Lab
 from kilt_lab.pieces.agents import cards_in_buckets, game_in_buckets
-from kilt_lab.pieces.convergence import POINTS, RUNS, Convergence, solve_for, solve_to, unit_of
+from kilt_lab.pieces.convergence import POINTS, RUNS, Convergence, is_random, solve_for, solve_to, unit_of
 from kilt_lab.pieces.tilts import Abstracted
 
 SCHEMES = ("cs", "opcs", "spcs", "pcs", "cfr+")
@@ -188,7 +188,7 @@ class AgainstOpponent(Experiment):
                 "opponent_exploitability": scale * known.exploitability,
                 "iterations": solver.iterations,
             }
-        return Cell(values, not solver.tables.is_random, more, unit=unit)
+        return Cell(values, not is_random(solver.tables), more, unit=unit)
 
     def matched(self, lab: Lab) -> Matched:
         """Return the games and the solved opponent."""

@@ -11,7 +11,7 @@ from kilt.arrays import Array, FloatArray
 from kilt.errors import ArtifactError, RunError
 from kilt.solve.cfr import Tables, Turn
 from kilt.solve.learning_kernels import NO_CHOICE, RootChoice, begin_game, learn_root
-from kilt.solve.opponents import ABSTRACT, Opponent
+from kilt.solve.opponents import ABSTRACT, Opponent, with_present_names
 from kilt.solve.variants import Variant
 from kilt.tree.draw_kernels import draw_scope
 from kilt.tree.gpu.compact import CompactGame, CompactTable
@@ -102,13 +102,7 @@ class DeviceTables(Tables):
         self.next = table() if predictive else self.regret
         self.other = table() if apart else self.regret
         self.other_next = table() if apart and predictive else self.other
-        self._kept = (
-            "regret",
-            *["next"] * predictive,
-            "total",
-            *["other"] * apart,
-            *["other_next"] * (apart and predictive),
-        )
+        self._kept = self.opponent.kept_tables(predictive=predictive)
 
     def _learnt(self, number: int) -> LearningTables:
         """Return the tables with a given number: a player's, or those of an opponent who sees all cards."""
@@ -174,7 +168,7 @@ class DeviceTables(Tables):
 
     def restore(self, state: dict[str, Array]) -> None:
         """Load the arrays of a checkpoint, which may come from a CPU or from an older version of kilt."""
-        state = {"seed": self.seed, **({"other": state["response"]} if "response" in state else {}), **state}
+        state = with_present_names(state, self.seed)
         for name in self._kept:
             mine = getattr(self, name)[: self._rows(name)]
             if mine.shape != state[name].shape:

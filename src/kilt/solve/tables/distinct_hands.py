@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from kilt.tree.strength_order import convert_table, layouts_by_strength
 from kilt.tree.vector import VectorGame
-from kilt.tree.vector_arrays import Table
+from kilt.tree.vector_arrays import ArrangedTable, Table, TableLayout
 
 
 class DistinctHandTables:
@@ -21,20 +21,25 @@ class DistinctHandTables:
     ----------
     game : VectorGame
         The game of the tables.
+    layouts : tuple of TableLayout
+        The layout of each player's tables as callers see them. The attribute `layouts` is that of the solver.
     tables : sequence of ndarray
-        New tables of the game. Each is converted in place; a table that occurs twice is converted once.
+        New tables of the game. Each is converted in place; a table that occurs twice is converted once. Tables that are
+        not listed stay as they are.
     """
 
-    def __init__(self, game: VectorGame, tables: Sequence[Table]) -> None:
+    def __init__(
+        self, game: VectorGame, layouts: tuple[TableLayout, TableLayout], tables: Sequence[Table] = ()
+    ) -> None:
         self.game = game
-        self.layouts = layouts_by_strength(game.tree, game.layouts) if tables else game.layouts
+        self.layouts = layouts_by_strength(game.tree, layouts) if tables else layouts
         every = {id(table): table for table in tables}
         # Zeros need no conversion, but fixed strategies do.
         self._by_hand, self._apart = (every, dict[int, Table]()) if game.given else (dict[int, Table](), every)
 
-    def has_only_distinct(self, table: Table) -> bool:
-        """Return whether the hands in a table are now sorted by strength, without equivalent hands."""
-        return id(table) in self._apart
+    def as_stored(self, table: Table) -> Table | ArrangedTable:
+        """Return a table as it is now: with its distinct hands sorted by strength, or with all hands."""
+        return ArrangedTable.of(table, self.layouts) if id(table) in self._apart else table
 
     def restore_order(self, table: Table) -> Table:
         """Return a table with its hands in the usual order, one column for each hand.

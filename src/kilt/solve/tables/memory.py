@@ -28,8 +28,8 @@ from kilt.solve.learning_kernels import (
     learn_root,
     restrict,
 )
-from kilt.solve.opponents import ABSTRACT, Opponent, decisions_of
-from kilt.solve.problem import SINGLE
+from kilt.solve.opponents import ABSTRACT, Opponent, decisions_of, with_present_names
+from kilt.solve.problem import float_type
 from kilt.solve.solver import TableState
 from kilt.solve.tables.distinct_hands import DistinctHandTables
 from kilt.solve.variants import Variant
@@ -110,7 +110,7 @@ def player_tables(
     tables: tuple[Table, Table, Table],
     averaged: bool,
     parts: int,
-    layouts: Sequence[TableLayout],
+    layouts: tuple[TableLayout, TableLayout],
     restriction: Restriction | None,
 ) -> list[PlayerTables]:
     """Return the tables of each player as arrays for compiled code.
@@ -127,20 +127,17 @@ def player_tables(
         Whether strategies are summed for the average.
     parts : int
         Number of parts of a pass, if sums over buckets are needed.
-    layouts : sequence of TableLayout
+    layouts : tuple of TableLayout
         Layout of each player's tables.
     restriction : Restriction, optional
         Restricts one player to a fixed strategy.
     """
-    _, regret, _ = tables
-    rows, sums = (np.empty(0, np.int64),) * 2, np.zeros((0, 0, 0), regret.dtype)
+    strategy, regret, average = (ArrangedTable.of(table, layouts).table for table in tables)
+    seats = [PlayerTables.of(layout, (strategy, regret, average), averaged) for layout in layouts]
     if isinstance(game, BucketedGame):
         # A pass sums regrets of the player and the average of the opponent; their rows are separate.
-        rows, sums = game.rows, np.zeros((parts, *regret.shape), regret.dtype)
-    seats = [
-        PlayerTables(layout, *tables, averaged, own, sums, regret[:0])
-        for layout, own in zip(layouts, rows, strict=True)
-    ]
+        sums = np.zeros((parts, *regret.shape), regret.dtype)
+        seats = [seat._replace(rows=rows, sums=sums) for seat, rows in zip(seats, game.rows, strict=True)]
     if restriction is not None:
         player, fixed, coin = restriction
         fixed = np.ascontiguousarray(fixed, regret.dtype)
@@ -164,13 +161,8 @@ class TreeTables(TableState, Tables):
         by bucket.
     dtype : data type
         Type of the tables.
-    scheme : str or Scheme
-        What a pass samples: a name in `opponents.SCHEMES`. The opponent ``response`` samples boards as its trunk needs
-        them.
-    opponent : str
-        One of `opponents.OPPONENTS`.
-    trunk : int
-        Number of rounds in which the opponent ``response`` learns.
+    scheme, opponent, trunk
+        What a pass samples, and against whom players learn: see `opponents.Opponent.named`.
     seed : int
         Random seed. Samples depend only on the seed and the iteration number.
     averaging : bool
@@ -212,54 +204,30 @@ class TreeTables(TableState, Tables):
 
     def prepare(self, variant: Variant) -> None:
         """Allocate the tables that a variant of CFR needs, filled with zeros."""
-        predictive, apart = variant.predictive > 0, self.opponent.is_separate
+        game, predictive, apart = self._vectors, variant.predictive > 0, self.opponent.is_separate
         if self._restriction and (apart or predictive):
             raise GameError("a restricted opponent needs self-play and a variant without prediction: use cfr or cfr+")
         self._regret = self.game.table(self.dtype)
         # The next strategy is proportional to this table: a separate one only for predicted regrets.
         self._next = self.game.table(self.dtype) if predictive else self._regret
         self._total = self.game.table(self.dtype) if self.averaging else self._next
-        by_strength = (
-            isinstance(self.game, VectorGame)
-            and sortable(self.game.tree)
-            and self.scheme == FULL_WIDTH
-            and not apart
-            and self._restriction is None
+        tables = self._next, self._regret, self._total
+        plain = self.game is game and self.scheme == FULL_WIDTH and not apart and self._restriction is None
+        by_strength = plain and sortable(game.tree)
+        self._arranged = DistinctHandTables(game, self.game.layouts, tables if by_strength else ())
+        parts = 1 if self.scheme.boards else game.threads
+        first, second = player_tables(
+            self.game, tables, self.averaging, parts, self._arranged.layouts, self._restriction
         )
-        whole = self._next, self._regret, self._total
-        self._arranged = DistinctHandTables(self._vectors, whole if by_strength else ())
-        layouts = self._arranged.layouts if by_strength else self.game.layouts
-        walked = (
-            (self._next.reshape(-1, 1), self._regret.reshape(-1, 1), self._total.reshape(-1, 1))
-            if by_strength
-            else whole
-        )
-        parts = 1 if self.scheme.boards else self._vectors.threads
-        first, second = player_tables(self.game, walked, self.averaging, parts, layouts, self._restriction)
         # Table of an opponent who sees all cards: regrets, or 1 at the action of a best response.
-        shape = (int(self.opponent.layout.start[-1]) if apart else 0, self._vectors.shape[1])
-        single = self._regret.dtype == np.float32 or 8 * shape[0] * shape[1] > SINGLE
-        self.other: Table = np.zeros(shape, np.float32 if single else np.float64)
+        rows, hands = int(self.opponent.layout.start[-1]) if apart else 0, game.shape[1]
+        dtype = np.float32 if self._regret.dtype == np.float32 else float_type(rows * hands)
+        self.other: Table = np.zeros((rows, hands), dtype)
         self.other_next = np.zeros_like(self.other) if predictive else self.other
-        none = np.empty(0, np.int64), np.zeros((0, 0, 0), self.other.dtype)
-        others = self.other_next, self.other, self.other
-        self._tables = first, second, PlayerTables(self.opponent.layout, *others, False, *none, self.other[:0])
-        self.KEPT = (
-            "regret",
-            *["next"] * predictive,
-            *["total"] * self.averaging,
-            *["other"] * apart,
-            *["other_next"] * (apart and predictive),
-            *["seed"] * self.scheme.boards,
-            *["root_regret"] * (self._root is not NO_CHOICE),
-        )
-
-    @property
-    def is_random(self) -> bool:
-        """Whether boards or hands are sampled, so that the random seed changes the results."""
-        # some round has several boards
-        scheme, several = self.scheme, int(self._tree.board_start[-1]) > len(self._tree.rows)
-        return scheme.boards and (scheme.mine or scheme.theirs or several)
+        third = PlayerTables.of(self.opponent.layout, (self.other_next, self.other, self.other), False)
+        self._tables = first, second, third
+        learnt = self.opponent.kept_tables(predictive=predictive, averaging=self.averaging)
+        self.KEPT = *learnt, *["seed"] * self.sampled, *["root_regret"] * (self._root is not NO_CHOICE)
 
     @property
     def regret(self) -> Table:
@@ -294,12 +262,19 @@ class TreeTables(TableState, Tables):
         `rows` has the discount factors of each iteration. If a single thread can do all the work, it is done in
         compiled code.
         """
-        game = self._vectors
-        alone = game.threads == 1 or len(game.tree.rows) == 1 or (self.scheme.boards and not self.opponent.is_separate)
-        if alone and self.other.dtype == self._regret.dtype:
-            self._iterate(rows, predictive)
-        else:
+        game, scheme, stride = self._vectors, self.scheme, self.opponent.stride
+        alone = game.threads == 1 or len(game.tree.rows) == 1 or (scheme.boards and not self.opponent.is_separate)
+        if not alone or self.other.dtype != self._regret.dtype:
             super().run(rows, predictive)
+            return
+        self._arranged.to_distinct_hands()
+        turns = np.array([turn for turns in self.groups for turn in turns])
+        learnt = turns, self._tasks, self._tables, self._root, rows, predictive
+        drawn = scheme[:3], game.rounds_drawn(scheme), np.uint64(self.seed), (stride * self.iterations, stride)
+        with game.workspace(self._regret.dtype) as work:
+            scope, sums, result = game.scope(0), np.zeros((1, 1)), np.zeros(game.shape[1])
+            iterate(self._tree, *learnt, *drawn, True, scope, work, sums, result)
+        self.iterations += len(rows)
 
     def run_independent_passes(self, work: Callable[[Sequence[Turn]], None]) -> None:
         """Let both players learn in an iteration.
@@ -327,35 +302,9 @@ class TreeTables(TableState, Tables):
         if turn.player == self._root.player:
             learn_root(self._root, result, discount, self._tree.prior)
 
-    def _iterate(self, rows: FloatArray, predictive: float) -> None:
-        """Run iterations on one thread, in compiled code."""
-        self._arranged.to_distinct_hands()
-        game, scheme, stride = self._vectors, self.scheme, self.opponent.stride
-        with game.workspace(self._regret.dtype) as work:
-            iterate(
-                self._tree,
-                np.array([turn for turns in self.groups for turn in turns]),
-                self._tasks,
-                self._tables,
-                self._root,
-                rows,
-                predictive,
-                (scheme.boards, scheme.mine, scheme.theirs),
-                game.rounds_drawn(scheme),
-                np.uint64(self.seed),
-                (stride * self.iterations, stride),
-                True,
-                game.scope(0),
-                work,
-                np.zeros((1, 1)),
-                np.zeros(game.shape[1]),
-            )
-        self.iterations += len(rows)
-
     def restore(self, state: dict[str, Array]) -> None:
         """Load the arrays of a checkpoint, which an older version of kilt may have saved."""
-        older = {"seed": self.seed, **({"other": state["response"]} if "response" in state else {})}
-        super().restore({**older, **state})
+        super().restore(with_present_names(state, self.seed))
         if self._root.player >= 0:
             begin_game(self._root, self._tree.prior)
         for seat in self._tables[:2]:
@@ -363,10 +312,7 @@ class TreeTables(TableState, Tables):
 
     def stored_average(self) -> Table | ArrangedTable:
         """Return the average strategy as it is stored now: with its hands sorted by strength, or in the usual order."""
-        if not self._arranged.has_only_distinct(self._total):
-            return self.average()
-        first, second = self._tables[:2]
-        return ArrangedTable(first.average, (first.layout, second.layout))
+        return self._arranged.as_stored(self._total)
 
     def average(self) -> Table:
         """Return the average strategy as a table of weights, which need not sum to 1."""
