@@ -36,12 +36,12 @@ from kilt.solve.problem import (
     CPU,
     DISK,
     FLAT,
-    SINGLE,
     VECTOR,
     FlatProblem,
     Problem,
     VectorProblem,
     big_blind_of,
+    float_type,
     require_device,
 )
 from kilt.solve.registry import ALGORITHMS, Algorithm, algorithm_named
@@ -321,8 +321,7 @@ class _Source:
         return Cost(cut.memory * tables, disk=4 * cut.numbers * tables // PACKED, iteration=cut.seconds)
 
     def _dtype(self, tables: int) -> npt.DTypeLike:
-        single = self.device != CPU or self._bytes(tables, np.float64) > SINGLE
-        return np.float32 if single else np.float64
+        return np.float32 if self.device != CPU else float_type(tables * prod(self.vectors.shape))
 
     def _bytes(self, tables: int, dtype: npt.DTypeLike) -> int:
         return tables * prod(self.vectors.shape) * data_type(dtype).itemsize

@@ -15,15 +15,18 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from kilt.arrays import Array, IntArray
 from kilt.errors import GameError
 from kilt.solve.abstract import BucketedGame
 from kilt.solve.cfr import SELF_PLAY, Turn
+from kilt.solve.learning_kernels import PlayerTables
+from kilt.solve.problem import float_type
 from kilt.strategy.model import DecisionLayout
 from kilt.tree.betting import on_menu
 from kilt.tree.vector import VectorGame
-from kilt.tree.vector_arrays import ANSWER, FOLLOW, TableLayout
+from kilt.tree.vector_arrays import ANSWER, FOLLOW, Table, TableLayout
 from kilt.tree.walks import FULL_WIDTH, Scheme
 
 SCHEMES = {
@@ -90,6 +93,15 @@ class Opponent(NamedTuple):
     def is_separate(self) -> bool:
         """Whether players learn against a special opponent, and not against each other."""
         return self.name != ABSTRACT
+
+    def tables(self, hands: int, precision: npt.DTypeLike, *, predictive: bool) -> PlayerTables:
+        """Return tables of zeros for an opponent who sees all cards, with a number of hands as columns.
+
+        They hold regrets, or 1 at the action of a best response. `precision` is that of the players' tables.
+        """
+        rows = int(self.layout.start[-1]) if self.is_separate else 0
+        other: Table = np.zeros((rows, hands), np.float32 if precision == np.float32 else float_type(rows * hands))
+        return PlayerTables.of(self.layout, (np.zeros_like(other) if predictive else other, other, other), False)
 
     def kept_tables(self, *, predictive: bool, averaging: bool = True) -> tuple[str, ...]:
         """Return the names that the tables of CFR have in a checkpoint, on the CPU and on a GPU."""

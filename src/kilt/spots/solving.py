@@ -156,15 +156,15 @@ class SpotEvaluator(VectorEvaluator):
 def solution_of(run: Run, steps: Sequence[Step]) -> SpotSolution:
     """Return the solution of a spot that a run has computed.
 
-    The run may be unable to continue afterwards.
+    It shares the tables of the run, which must not continue afterwards.
     """
     assert isinstance(run.problem, VectorProblem)
     problem, tables = run.problem, run.solver.tables if isinstance(run.solver, Cfr) else None
     measured = tuple(map(in_chips, steps))
     if isinstance(tables, TwoByteTables):
-        return SpotSolution(tables.game, tables.release(), measured)
+        return SpotSolution(tables.game, tables.average(), measured)
     if isinstance(tables, TreeTables):
-        return SpotSolution(problem.game, tables.release(), measured)
+        return SpotSolution(problem.game, tables.stored_average(), measured)
     return SpotSolution(problem.game, problem.walker.on_host(run.table), measured)
 
 

@@ -219,10 +219,6 @@ class SubgameTables(PartTables):
         super().learn(turn, discount)
         self.passes += 1
 
-    def subgame_entries(self, turn: Turn) -> int:
-        """Return the number of chance nodes at the end of the first rounds, where subgames begin."""
-        return int(self.subgames.opened)
-
     def prepare_trunk_pass(self, turn: Turn, discount: Discount) -> Learning:
         """Prepare the part of a CFR pass that updates a player's regrets in the first rounds."""
         cut = self.subgames
@@ -260,21 +256,11 @@ class SubgameTables(PartTables):
 
     def prepare_pass(self, player: int, subgame: LoadedSubgame, discount: Discount) -> Learning:
         """Prepare the part of a CFR pass that updates a player's regrets in a subgame or in the first rounds."""
-        cut, regret = self.subgames, subgame.regret
-        first, second = (
-            PlayerTables(
-                layout,
-                regret,
-                regret,
-                subgame.average,
-                self.averaging,
-                cut.bucket_rows(seat, subgame.number, layout),
-                subgame.sums,
-                regret[:0],
-            )
-            for seat, layout in enumerate(subgame.layouts)
+        cut, tables = self.subgames, (subgame.regret, subgame.regret, subgame.average)
+        own, theirs = (
+            PlayerTables.of(layout, tables, self.averaging, cut.bucket_rows(seat, subgame.number, layout), subgame.sums)
+            for seat, layout in ((seat, subgame.layouts[seat]) for seat in (player, 1 - player))
         )
-        own, theirs = (second, first) if player else (first, second)
         walk = learning_walk(subgame.tree, player, self._tasks, own, theirs, discount)
         return Learning(walk, partial(finish_pass, own, theirs, cut.game.tree.noise, discount, cut.game.scope(player)))
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from kilt.tree.strength_order import convert_table, layouts_by_strength
+from kilt.tree.strength_order import convert_table, layouts_by_strength, sortable
 from kilt.tree.vector import VectorGame
 from kilt.tree.vector_arrays import ArrangedTable, Table, TableLayout
 
@@ -24,16 +24,16 @@ class DistinctHandTables:
     layouts : tuple of TableLayout
         The layout of each player's tables as callers see them. The attribute `layouts` is that of the solver.
     tables : sequence of ndarray
-        New tables of the game. Each is converted in place; a table that occurs twice is converted once. Tables that are
-        not listed stay as they are.
+        New tables of the game. Each is converted in place; a table that occurs twice is converted once. If hands of the
+        game cannot be sorted, and for tables that are not listed, nothing changes.
     """
 
     def __init__(
         self, game: VectorGame, layouts: tuple[TableLayout, TableLayout], tables: Sequence[Table] = ()
     ) -> None:
-        self.game = game
-        self.layouts = layouts_by_strength(game.tree, layouts) if tables else layouts
-        every = {id(table): table for table in tables}
+        by_strength = len(tables) > 0 and sortable(game.tree)
+        self.game, self.layouts = game, layouts_by_strength(game.tree, layouts) if by_strength else layouts
+        every = {id(table): table for table in tables if by_strength}
         # Zeros need no conversion, but fixed strategies do.
         self._by_hand, self._apart = (every, dict[int, Table]()) if game.given else (dict[int, Table](), every)
 

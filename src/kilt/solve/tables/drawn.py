@@ -28,7 +28,7 @@ from kilt.errors import GameError
 from kilt.solve.abstract import BucketedGame, bucket_layouts
 from kilt.solve.cfr import SELF_PLAY, Turn
 from kilt.solve.learning_kernels import PlayerTables, add_bucket_sums
-from kilt.solve.problem import SINGLE
+from kilt.solve.problem import float_type
 from kilt.solve.solver import TableState
 from kilt.solve.tables.memory import learning_walk
 from kilt.solve.tables.parts import Learning, PartTables, Values
@@ -138,7 +138,7 @@ class SampledBoardTables(TableState, PartTables):
         self._regret, self._total = self.bucketed.table(), self.bucketed.table()
         self._sums = np.zeros((1, *self._regret.shape))
         rows, hands = 0 if self.self_play else self.where.start[-1], self.vectors.shape[1]
-        self._other: Table = np.zeros((rows, hands), np.float32 if 8 * rows * hands > SINGLE else np.float64)
+        self._other: Table = np.zeros((rows, hands), float_type(rows * hands))
         self.dtype = self._other.dtype
 
     @property
@@ -193,10 +193,6 @@ class SampledBoardTables(TableState, PartTables):
             self._other = np.zeros((rows, self.vectors.shape[1]), kept.dtype)
             self._other[: len(kept)] = kept
 
-    def subgame_entries(self, turn: Turn) -> int:
-        """Return the number of chance nodes at the end of the first round."""
-        return int(np.diff(self._draws[turn.offset].tree.entry_start)[1])
-
     def update_subgames(self, turn: Turn, discount: Discount) -> Iterator[tuple[slice, Values]]:
         """Update a player's regrets on the sampled boards, and yield the values of the player's hands."""
         walk = self.prepare_trunk_pass(turn, discount).walk
@@ -223,9 +219,8 @@ class SampledBoardTables(TableState, PartTables):
         """Return the tables of a player, or of the opponent (number 2), on the boards sampled for a seat."""
         if number < 2:
             tables, layout = (self._regret, self._regret, self._total), self._draws[seat].layouts[number]
-            return PlayerTables(layout, *tables, True, self.bucketed.rows[number], self._sums, self._regret[:0])
-        other, none = self._other, (np.empty(0, np.int64), np.zeros((0, 0, 0), self._other.dtype))
-        return PlayerTables(self._layouts[seat], other, other, other, False, *none, other[:0])
+            return PlayerTables.of(layout, tables, True, self.bucketed.rows[number], self._sums)
+        return PlayerTables.of(self._layouts[seat], (self._other, self._other, self._other), False)
 
     @cached_property
     def _rows(self) -> list[list[IntArray]]:
@@ -237,15 +232,9 @@ class SampledBoardTables(TableState, PartTables):
         ]
 
     def average(self) -> Array:
-        """Return the average strategy, with one row per action and one column per bucket.
-
-        Its numbers are weights that need not sum to 1.
-        """
+        """Return the average strategy as a table of weights, with one row per action and one column per bucket."""
         return self.total
 
     def current(self) -> Array:
-        """Return the current strategy, with one row per action and one column per bucket.
-
-        Its numbers are weights: the positive ones are proportional to the probabilities.
-        """
+        """Return the current strategy as a table like that of `average`, in which negative weights count as 0."""
         return self.regret

@@ -29,13 +29,11 @@ from kilt.solve.learning_kernels import (
     restrict,
 )
 from kilt.solve.opponents import ABSTRACT, Opponent, decisions_of, with_present_names
-from kilt.solve.problem import float_type
 from kilt.solve.solver import TableState
 from kilt.solve.tables.distinct_hands import DistinctHandTables
 from kilt.solve.variants import Variant
 from kilt.tree.draw_kernels import draw_scope
 from kilt.tree.rule import Discount
-from kilt.tree.strength_order import sortable
 from kilt.tree.vector import VectorGame
 from kilt.tree.vector_arrays import FOLLOW, ArrangedTable, Scope, Table, TableLayout, VectorTree, Workspace
 from kilt.tree.walks import FULL_WIDTH, CompiledWalk, Scheme
@@ -157,8 +155,7 @@ class TreeTables(TableState, Tables):
     Parameters
     ----------
     game : VectorGame or BucketedGame
-        The game itself, with tables by board and hand; or the game with a card abstraction for each player, and tables
-        by bucket.
+        The game itself, for tables by board and hand; or the game with a card abstraction, for tables by bucket.
     dtype : data type
         Type of the tables.
     scheme, opponent, trunk
@@ -213,19 +210,13 @@ class TreeTables(TableState, Tables):
         self._total = self.game.table(self.dtype) if self.averaging else self._next
         tables = self._next, self._regret, self._total
         plain = self.game is game and self.scheme == FULL_WIDTH and not apart and self._restriction is None
-        by_strength = plain and sortable(game.tree)
-        self._arranged = DistinctHandTables(game, self.game.layouts, tables if by_strength else ())
+        self._arranged = DistinctHandTables(game, self.game.layouts, tables if plain else ())
         parts = 1 if self.scheme.boards else game.threads
         first, second = player_tables(
             self.game, tables, self.averaging, parts, self._arranged.layouts, self._restriction
         )
-        # Table of an opponent who sees all cards: regrets, or 1 at the action of a best response.
-        rows, hands = int(self.opponent.layout.start[-1]) if apart else 0, game.shape[1]
-        dtype = np.float32 if self._regret.dtype == np.float32 else float_type(rows * hands)
-        self.other: Table = np.zeros((rows, hands), dtype)
-        self.other_next = np.zeros_like(self.other) if predictive else self.other
-        third = PlayerTables.of(self.opponent.layout, (self.other_next, self.other, self.other), False)
-        self._tables = first, second, third
+        third = self.opponent.tables(game.shape[1], self._regret.dtype, predictive=predictive)
+        self._tables, self.other, self.other_next = (first, second, third), third.regret, third.strategy
         learnt = self.opponent.kept_tables(predictive=predictive, averaging=self.averaging)
         self.KEPT = *learnt, *["seed"] * self.sampled, *["root_regret"] * (self._root is not NO_CHOICE)
 
@@ -241,27 +232,17 @@ class TreeTables(TableState, Tables):
 
     @property
     def total(self) -> Table:
-        """The sums of the players' strategies over all iterations.
-
-        It is the table `next` if no average is stored.
-        """
+        """The sums of the players' strategies over all iterations, or the table `next` if no average is stored."""
         return self._arranged.restore_order(self._total)
 
     def set_regrets(self, row: int, regrets: FloatArray) -> None:
-        """Set the regrets of one decision, for example to start from a known strategy.
-
-        `regrets` has the shape (actions, hands), and `row` is the first row of the decision in strategy tables.
-        """
+        """Set the regrets (actions, hands) of the decision whose first row is `row`, to start from a known strategy."""
         # Tables of the last round must be ordered by hand.
         table = self._regret if row < self._tree.table_start[-2] else self.regret
         table[row : row + len(regrets)] = regrets
 
     def run(self, rows: FloatArray, predictive: float) -> None:
-        """Run CFR iterations.
-
-        `rows` has the discount factors of each iteration. If a single thread can do all the work, it is done in
-        compiled code.
-        """
+        """Run CFR iterations, one after the other in compiled code if a single thread can do all the work."""
         game, scheme, stride = self._vectors, self.scheme, self.opponent.stride
         alone = game.threads == 1 or len(game.tree.rows) == 1 or (scheme.boards and not self.opponent.is_separate)
         if not alone or self.other.dtype != self._regret.dtype:
@@ -272,15 +253,11 @@ class TreeTables(TableState, Tables):
         learnt = turns, self._tasks, self._tables, self._root, rows, predictive
         drawn = scheme[:3], game.rounds_drawn(scheme), np.uint64(self.seed), (stride * self.iterations, stride)
         with game.workspace(self._regret.dtype) as work:
-            scope, sums, result = game.scope(0), np.zeros((1, 1)), np.zeros(game.shape[1])
-            iterate(self._tree, *learnt, *drawn, True, scope, work, sums, result)
+            iterate(self._tree, *learnt, *drawn, True, game.scope(0), work, np.zeros((1, 1)), np.zeros(game.shape[1]))
         self.iterations += len(rows)
 
     def run_independent_passes(self, work: Callable[[Sequence[Turn]], None]) -> None:
-        """Let both players learn in an iteration.
-
-        If each player has a separate opponent, the two learn in parallel.
-        """
+        """Let both players learn in an iteration, in parallel if each has a separate opponent."""
         if self.opponent.is_separate:
             self._vectors.call_for_seats(lambda seat: work(self.groups[seat]), self.scheme)
         else:
@@ -318,15 +295,6 @@ class TreeTables(TableState, Tables):
         """Return the average strategy as a table of weights, which need not sum to 1."""
         return self.total
 
-    def release(self) -> Table | ArrangedTable:
-        """Return the average strategy as it is stored now, and delete all other tables to save memory."""
-        found = self.stored_average()
-        del self._tables, self._regret, self._next, self._total, self._arranged
-        return found
-
     def current(self) -> Table:
-        """Return the strategy of the next iteration as a table.
-
-        Its numbers are weights, which need not sum to 1.
-        """
+        """Return the strategy of the next iteration as a table of weights."""
         return self.next

@@ -41,16 +41,14 @@ class PartTables(Tables):
 
     def learn(self, turn: Turn, discount: Discount) -> None:
         """Update one player's regrets: first in all subgames, then in the first rounds."""
-        values = np.zeros((self.subgame_entries(turn), self.vectors.shape[1]))
+        tree, rounds = self.vectors.tree, self.trunk_rounds
+        entries = np.diff(tree.entry_start)[rounds] * np.diff(tree.board_start)[rounds - 1]
+        values = np.zeros((entries, self.vectors.shape[1]))
         for opens, worth in self.update_subgames(turn, discount):
             values[opens] += worth
         trunk = self.prepare_trunk_pass(turn, discount)
         self.vectors.conclude_walk(turn.player, trunk.walk, values, self.dtype, self.trunk_rounds)
         trunk.enter()
-
-    @abstractmethod
-    def subgame_entries(self, turn: Turn) -> int:
-        """Return the number of chance nodes at the end of the first rounds, where subgames begin."""
 
     @abstractmethod
     def update_subgames(self, turn: Turn, discount: Discount) -> Iterable[tuple[slice, Values]]:

@@ -248,7 +248,7 @@ class TwoByteGame(EvaluableGame):
 
     def walked(self, part: TreePart, own: Table) -> ArrangedTable:
         """Return an unpacked table of a part of the game, with the layouts of both players."""
-        return ArrangedTable(own.reshape(-1, 1) if self.by_strength else own, part.layouts)
+        return ArrangedTable.of(own, part.layouts)
 
     @contextmanager
     def _workspace(self) -> Iterator[tuple[Table, Table]]:
@@ -394,10 +394,6 @@ class TwoByteTables(PartTables):
         require_unsigned(variant, "tables of two bytes")
         self.regret, self.total = self.game.table(), self.game.table()
 
-    def subgame_entries(self, turn: Turn) -> int:
-        """Return the number of chance nodes at the end of the first round."""
-        return int(np.diff(self.vectors.tree.entry_start)[1])
-
     def update_subgames(self, turn: Turn, discount: Discount) -> Iterator[tuple[slice, Values]]:
         """Update one player's regrets in all parts of the tree in parallel, and yield the values of each part."""
         self.game.arrange(self.regret)
@@ -413,8 +409,7 @@ class TwoByteTables(PartTables):
         self, player: int, discount: Discount, tree: VectorTree, regret: ArrangedTable, total: Table
     ) -> CompiledWalk:
         """Return the compiled pass of a learning player over single-precision tables."""
-        table, none = regret.table, (np.empty(0, np.int64), np.zeros((0, 0, 0), SINGLE))
-        tables = [PlayerTables(layout, table, table, total, True, *none, table[:0]) for layout in regret.layouts]
+        tables = [PlayerTables.of(layout, (regret.table, regret.table, total), True) for layout in regret.layouts]
         tasks = np.full(len(tree.rows), FOLLOW)
         return learning_walk(tree, player, tasks, tables[player], tables[1 - player], discount)
 
@@ -431,11 +426,6 @@ class TwoByteTables(PartTables):
 
     def average(self) -> Any:
         """Return the average strategy as a table with two bytes for each number."""
-        return self.total
-
-    def release(self) -> PackedTable:
-        """Return the average strategy, and delete the other tables to save memory."""
-        self.regret.entries.clear()
         return self.total
 
     def current(self) -> Any:
