@@ -107,7 +107,8 @@ class OnDisk(Protocol):
     def open(self, folder: Path, warn: Callable[[str], None] = ..., run: str = ...) -> None:
         """Begin to store all tables in a folder, or resume from the files that it contains.
 
-        `run` is the id of the run. `warn` is called with a line of text for each lost worker.
+        The folder is created if it is missing. `run` is the id of the run. `warn` is called with a line of text for
+        each lost worker.
         """
 
     def settle(self) -> None:

@@ -52,7 +52,7 @@ from kilt.paces import pace
 from kilt.solve.cfr import SELF_PLAY, Turn
 from kilt.solve.learning_kernels import PlayerTables, finish_pass
 from kilt.solve.tables.disk_files import KeptNumbers, pack
-from kilt.solve.tables.disk_store import COMING, SubgameStore
+from kilt.solve.tables.disk_store import SubgameStore
 from kilt.solve.tables.disk_strategy import AVERAGE_SCALE, DiskStrategy, read_subgame, unpack_rows
 from kilt.solve.tables.disk_subgames import LoadedSubgame, SubgameMemory, Subgames, Values
 from kilt.solve.tables.memory import learning_walk
@@ -70,29 +70,14 @@ PACKED = 4  # compression ratio that estimates assume before any file exists: a 
 class SubgameTables(PartTables):
     """Base class of CFR tables that store each subgame of a game separately.
 
-    It keeps the first round in memory; subclasses store the rest.
-
-    Parameters
-    ----------
-    subgames : Subgames
-        The game to solve.
-    folder : Path, optional
-        Folder of the files: see `DiskTables`.
-    scale : float, optional
-        Integers per chip: see `DiskTables`.
-    averaging : bool
-        Whether to store the average strategy too.
+    It keeps the first round in memory; subclasses store the rest. Parameters are those of `DiskTables`.
     """
 
     store: SubgameStore
     interrupted: bool  # whether an iteration is incomplete: some files are already those of the new pass
 
     def __init__(
-        self,
-        subgames: Subgames,
-        folder: Path | None = None,
-        scale: float | None = None,
-        averaging: bool = False,
+        self, subgames: Subgames, folder: Path | None = None, *, scale: float | None = None, averaging: bool = False
     ) -> None:
         self.subgames, self.averaging = subgames, averaging
         self.vectors, self.dtype, self.trunk_rounds = subgames.game, subgames.dtype, subgames.trunk_rounds
@@ -100,8 +85,9 @@ class SubgameTables(PartTables):
         self._tasks = np.full(len(subgames.game.tree.rows), FOLLOW)
         self.passes = 0
         self._known: dict[tuple[int, bool], DiskStrategy] = {}
-        shape = subgames.trunk_rows, subgames.width
-        self.trunk, self.average_trunk = (np.zeros(shape, subgames.dtype) for _ in range(2))
+        # [row, hand] of the first rounds: the regrets, and below them the average strategy, if it is stored
+        self.trunk_tables = np.zeros(((1 + averaging) * subgames.trunk_rows, subgames.width), subgames.dtype)
+        self.walked: Callable[[DiskStrategy], list[Values]] | None = None  # see `DiskStrategy`
         self._temporary: finalize[[Path], SubgameTables] | None = None
         if folder is not None:
             self.open(folder)
@@ -112,37 +98,21 @@ class SubgameTables(PartTables):
         self._temporary = taken_away
 
     def open(self, folder: Path, warn: Callable[[str], None] = lambda what: None, run: str = "") -> None:
-        """Begin to store all tables in a folder, or resume from the files that it contains.
+        """Begin to store all tables in a folder, or resume from the files that it contains: see `solver.OnDisk`.
 
-        Parameters
-        ----------
-        folder : Path
-            Created if it is missing.
-        warn : callable
-            Called with a line of text for each lost worker.
-        run : str
-            The id of the run that the folder belongs to.
-
-        Raises
-        ------
-        RunError
-            If the files belong to another run, or do not fit the game.
+        Raises RunError if the files belong to another run, or do not fit the game.
         """
         self.warn, said = warn, (self.subgames.fingerprint, self.scale, self.averaging, self.subgames.count, run)
         store = self.open_store(folder, *said)
         if self.passes:
             self.copy_files_to(store)
-        elif (folder / COMING).exists():
-            with store.lock():
-                store.finish_replacement()
+        else:
+            store.recover()
         self.store, kept = store, store.read_trunk()
         if kept.passes:
-            shape = (1 + self.averaging) * self.subgames.trunk_rows, self.subgames.width
-            if kept.values.shape != shape:
+            if kept.values.shape != (shape := self.trunk_tables.shape):
                 raise RunError(f"the trunk in {folder} has shape {kept.values.shape}, not {shape}: begin again")
-            tables = kept.values.astype(self.subgames.dtype)
-            self.passes, self.trunk = kept.passes, tables[: len(self.trunk)].copy()
-            self.average_trunk = tables[len(tables) - len(self.trunk) :].copy()
+            self.passes, self.trunk_tables[...] = kept.passes, kept.values
         store.begin(self.passes, self.trunk)
         self.interrupted = store.check_headers(self.passes) or self.passes % 2 == 1
         self._known.clear()
@@ -159,17 +129,11 @@ class SubgameTables(PartTables):
 
     @abstractmethod
     def settle(self) -> None:
-        """Bring the files in the folder of a run up to date with the tables of the solver.
-
-        Workers may have newer files than the folder.
-        """
+        """Bring the files in the folder of a run up to date: workers may have newer ones."""
 
     @property
     def size(self) -> int:
-        """The total size of the files in bytes.
-
-        It is an estimate until all files have been written once.
-        """
+        """The total size of the files in bytes, which is an estimate until all have been written once."""
         return max(self.store.size, 4 * self.subgames.numbers * (1 + self.averaging) // PACKED)
 
     def state(self) -> dict[str, npt.NDArray[np.generic]]:
@@ -177,10 +141,7 @@ class SubgameTables(PartTables):
         return {"iterations": np.asarray(self.iterations)}
 
     def restore(self, state: dict[str, npt.NDArray[np.generic]]) -> None:
-        """Check that the files are at least as recent as a checkpoint.
-
-        Raises ArtifactError if they contain fewer.
-        """
+        """Raise ArtifactError if the files are older than a checkpoint."""
         self.store.require_passes(self.passes, 2 * int(state["iterations"]))
 
     @property
@@ -193,12 +154,14 @@ class SubgameTables(PartTables):
         self.passes = 2 * count
 
     @property
-    def trunk_tables(self) -> Table:
-        """The regrets and the average strategy of the first rounds, as one table.
+    def trunk(self) -> Table:
+        """The regrets of the first rounds."""
+        return self.trunk_tables[: self.subgames.trunk_rows]
 
-        The average strategy is missing if it is not stored. These tables stay in memory.
-        """
-        return np.concatenate([self.trunk, self.average_trunk] if self.averaging else [self.trunk])
+    @property
+    def average_trunk(self) -> Table:
+        """The average strategy of the first rounds, or the regrets if no average is stored."""
+        return self.trunk_tables[-self.subgames.trunk_rows :]
 
     def prepare(self, variant: Variant) -> None:
         """Raise GameError if a variant of CFR has negative regrets, which cannot be stored on disk."""
@@ -226,17 +189,11 @@ class SubgameTables(PartTables):
         return self.prepare_pass(turn.player, LoadedSubgame(-1, cut.game.tree, cut.layouts(), *tables), discount)
 
     def current(self) -> Any:
-        """Return the strategy that the players will use in the next iteration.
-
-        It is a `DiskStrategy`, which is valid until the next `step` or `open`.
-        """
+        """Return the strategy of the next iteration as a `DiskStrategy`, valid until the next `step` or `open`."""
         return self._strategy(averaged=False)
 
     def average(self) -> Any:
-        """Return the average strategy as a `DiskStrategy`.
-
-        If no average is stored, it is the strategy of the last iteration.
-        """
+        """Return the average strategy as a `DiskStrategy`, or that of the last iteration if none is stored."""
         return self._strategy(averaged=self.averaging)
 
     def _strategy(self, *, averaged: bool) -> DiskStrategy:
@@ -244,15 +201,8 @@ class SubgameTables(PartTables):
         if key not in self._known:  # keeps values that were computed for the strategy
             trunk = (self.average_trunk if averaged else self.trunk).copy()
             self._known = {each: known for each, known in self._known.items() if each[0] == self.passes}
-            self._known[key] = self.strategy_of(trunk, averaged=averaged)
+            self._known[key] = DiskStrategy(self.subgames, self.store, self.passes, trunk, averaged, walked=self.walked)
         return self._known[key]
-
-    @abstractmethod
-    def strategy_of(self, trunk: Table, *, averaged: bool) -> DiskStrategy:
-        """Return the strategy that is stored in the files of the subgames.
-
-        `trunk` has the weights of its actions in the first rounds.
-        """
 
     def prepare_pass(self, player: int, subgame: LoadedSubgame, discount: Discount) -> Learning:
         """Prepare the part of a CFR pass that updates a player's regrets in a subgame or in the first rounds."""
@@ -283,11 +233,6 @@ class DiskTables(SubgameTables):
     averaging : bool
         Whether to store the average strategy too, in twice the space: see `average`.
     """
-
-    def __init__(
-        self, subgames: Subgames, folder: Path | None = None, *, scale: float | None = None, averaging: bool = False
-    ) -> None:
-        super().__init__(subgames, folder, scale, averaging)
 
     def copy_files_to(self, store: SubgameStore) -> None:
         """Copy all files into another folder, for example the folder of a run."""
@@ -364,13 +309,6 @@ class DiskTables(SubgameTables):
             other = cut.rows_of(1 - player, number, subgame.layouts[1 - player])
             packed.append(pack(subgame.average, *other, AVERAGE_SCALE, dither))
         self.store.write(number, player, KeptNumbers(self.passes + 1, values, tuple(packed)))
-
-    def strategy_of(self, trunk: Table, *, averaged: bool) -> DiskStrategy:
-        """Return the strategy that is stored in the files of the folder.
-
-        `trunk` has the weights of its actions in the first rounds.
-        """
-        return DiskStrategy(self.subgames, self.store, self.passes, trunk, averaged)
 
 
 class DiskPace(NamedTuple):

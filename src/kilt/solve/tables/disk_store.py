@@ -308,6 +308,12 @@ class SubgameStore:
         shutil.rmtree(folder, ignore_errors=True)
         self._moving = False
 
+    def recover(self) -> None:
+        """Finish a replacement of files that another process began and did not finish, if there is one."""
+        if (self.folder / COMING).exists():
+            with self.lock():
+                self.finish_replacement()
+
     @property
     def size(self) -> int:
         """The total size of all files in bytes."""

@@ -123,7 +123,7 @@ class SubgameWorker:
 
         A subgame that has already finished this pass is not computed again: its values are in its file.
         """
-        self.tables.passes, self.tables.trunk = passes, trunk
+        self.tables.passes, self.tables.trunk[...] = passes, trunk
         return self.tables.update_some(passes % 2, discount, numbers)
 
     @_timed
@@ -132,7 +132,7 @@ class SubgameWorker:
 
         The values are not returned, because the head process has them.
         """
-        self.tables.passes, self.tables.trunk = passes, trunk
+        self.tables.passes, self.tables.trunk[...] = passes, trunk
         return (None for _ in self.tables.update_some(passes % 2, discount, numbers))
 
     @_timed
@@ -288,7 +288,8 @@ class WorkerTables(SubgameTables):
         self._said: dict[int, Any] = {}  # [subgame] the answers to the current request
         self._sent = SentTrunks()  # since the last files in the run's folder
         self._rounds = 0  # consecutive rounds with lost workers
-        super().__init__(subgames, None, scale, averaging)
+        super().__init__(subgames, scale=scale, averaging=averaging)
+        self.walked = self._walk
         self.workers = engine.hire([self._job] * workers)
 
     @property
@@ -419,16 +420,10 @@ class WorkerTables(SubgameTables):
             said += f", by others: {full}"
         self.warn(said)
 
-    def _walked(self, strategy: DiskStrategy) -> list[Values]:
+    def _walk(self, strategy: DiskStrategy) -> list[Values]:
+        """Have all workers evaluate a strategy that is stored in their files."""
         real = strategy.subgames is not self.subgames
         return self._ask("walk", strategy.passes, strategy.trunk, strategy.averaged, real)
-
-    def strategy_of(self, trunk: Table, *, averaged: bool) -> DiskStrategy:
-        """Return the strategy that is stored in the workers' files.
-
-        The workers also evaluate it. `trunk` has the weights of its actions in the first rounds.
-        """
-        return DiskStrategy(self.subgames, self.store, self.passes, trunk, averaged, walked=self._walked)
 
     def how_busy(self) -> list[tuple[str, float]]:
         """Return, for each worker, the name of its machine and the share of time that it was busy."""
