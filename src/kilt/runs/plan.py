@@ -16,7 +16,7 @@ from functools import reduce
 from pathlib import Path
 from types import SimpleNamespace
 
-from kilt import artifact, machine
+from kilt import artifact, gpu, machine
 from kilt.abstraction.abstract_game import AbstractGame
 from kilt.abstraction.actions import ActionAbstraction
 from kilt.abstraction.buckets import AbstractionSpec, find_abstraction, load_abstractions
@@ -31,7 +31,6 @@ from kilt.games import load_game
 from kilt.games.holdem import Holdem
 from kilt.games.size import size_of
 from kilt.games.tilt import tilt_game
-from kilt.gpu import require_gpu
 from kilt.records import replaced
 from kilt.runs.budget import Budget
 from kilt.runs.folder import CONFIG, MODEL, RunFolder, RunIdentity
@@ -147,7 +146,7 @@ class RunPlan(AbstractSpec, Spec):
         self.method.require_device(self)
         self.method.require_cards(self)
         if self.device != CPU:
-            require_gpu()
+            gpu.require_gpu()
         return self.cost().require(folder)
 
     def require_new(self, folder: Path) -> None:
