@@ -81,10 +81,7 @@ class Opponent(NamedTuple):
         # An opponent other than the second player learns first, in each seat. In runs of earlier versions, which can
         # still be resumed, both seats responded on the same boards.
         alike = name == RESPONSE and hands
-        offsets = (0, 0) if alike else (0, 1)
-        groups = tuple(
-            (Turn(1 - seat, 2, seat, 1, offsets[seat]), Turn(seat, seat, 2, 0, offsets[seat])) for seat in (0, 1)
-        )
+        groups = turns_against_opponent(0, 0 if alike else 1)
         if name == REAL:
             return cls(name, _learning(game), drawn, game.layouts[0], groups, 2)
         return cls(name, *_hybrid(game, trunk), groups, 1 if alike else 2)
@@ -113,6 +110,14 @@ class Opponent(NamedTuple):
             *["other"] * apart,
             *["other_next"] * (apart and predictive),
         )
+
+
+def turns_against_opponent(*offsets: int) -> tuple[tuple[Turn, Turn], ...]:
+    """Return the turns of each seat in an iteration in which an opponent who sees all cards learns before the player.
+
+    `offsets` are the numbers of each seat's passes within the iteration, for sampling.
+    """
+    return tuple((Turn(1 - seat, 2, seat, 1, at), Turn(seat, seat, 2, 0, at)) for seat, at in enumerate(offsets))
 
 
 def with_present_names(state: dict[str, Array], seed: Array) -> dict[str, Array]:

@@ -28,6 +28,7 @@ from kilt.errors import GameError
 from kilt.solve.abstract import BucketedGame, bucket_layouts
 from kilt.solve.cfr import SELF_PLAY, Turn
 from kilt.solve.learning_kernels import PlayerTables, add_bucket_sums
+from kilt.solve.opponents import turns_against_opponent
 from kilt.solve.problem import float_type
 from kilt.solve.solver import TableState
 from kilt.solve.tables.memory import learning_walk
@@ -96,6 +97,12 @@ class Trunk(NamedTuple):
         return TableLayout(np.array(self.rows, np.int32), np.array([*starts, last]), *none)
 
 
+def require_unpredicted(variant: Variant) -> None:
+    """Raise GameError if a variant of CFR predicts regrets, which sampled boards do not allow."""
+    if variant.predictive:
+        raise GameError("variants cannot predict from sampled boards: use cfr, cfr+ or linear")
+
+
 class SampledBoardTables(TableState, PartTables):
     """The tables of CFR-BR or CFR with sampled boards, for players who see buckets.
 
@@ -120,8 +127,7 @@ class SampledBoardTables(TableState, PartTables):
         self.vectors, self.cards = game, cards
         self.where = Trunk.after_rounds(game, len(game.tree.rows) - 1 if trunk is None else trunk)
         self.self_play = trunk is None
-        against = tuple((Turn(1 - seat, 2, seat, 1, seat), Turn(seat, seat, 2, 0, seat)) for seat in (0, 1))
-        self.groups = (SELF_PLAY,) if self.self_play else against
+        self.groups = (SELF_PLAY,) if self.self_play else turns_against_opponent(0, 1)
         self.KEPT = ("regret", "total", *["trunk"] * (not self.self_play), "seed")
         self.seed = np.array(seed % 2**64, dtype=np.uint64)
         self.bucketed = BucketedGame(
@@ -133,8 +139,7 @@ class SampledBoardTables(TableState, PartTables):
 
     def prepare(self, variant: Variant) -> None:
         """Allocate the tables of the players and of the opponent, filled with zeros."""
-        if variant.predictive:
-            raise GameError("variants cannot predict from sampled boards: use cfr, cfr+ or linear")
+        require_unpredicted(variant)
         self._regret, self._total = self.bucketed.table(), self.bucketed.table()
         self._sums = np.zeros((1, *self._regret.shape))
         rows, hands = 0 if self.self_play else self.where.start[-1], self.vectors.shape[1]

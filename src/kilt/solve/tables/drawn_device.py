@@ -20,9 +20,8 @@ import numpy.typing as npt
 
 from kilt.arrays import Array, FloatArray, IntArray
 from kilt.cost import Cost
-from kilt.errors import GameError
 from kilt.gpu import by_value, kernels
-from kilt.solve.tables.drawn import Draw, SampledBoardTables, Trunk
+from kilt.solve.tables.drawn import Draw, SampledBoardTables, Trunk, require_unpredicted
 from kilt.solve.variants import Variant
 from kilt.tree.gpu.device_arrays import NODE, DeviceRound, Pull, learning_of
 from kilt.tree.gpu.flops import DeviceFlops, FlopOnDevice
@@ -337,8 +336,7 @@ class GpuSampledBoardTables(SampledBoardTables):
 
     def prepare(self, variant: Variant) -> None:
         """Allocate tables of zeros in GPU memory."""
-        if variant.predictive:
-            raise GameError("variants cannot predict from sampled boards: use cfr, cfr+ or linear")
+        require_unpredicted(variant)
         self._device = DeviceDraws(self.vectors, self.bucketed.table(), self.where, DTYPE)
         self._coming: dict[int, Future[DrawOnDevice]] = {}
         self._pool = ThreadPoolExecutor(PREPARING)
