@@ -79,6 +79,7 @@ ONE_PLACE = {  # where a package may be imported
     "uvicorn": ["web"],
 }
 LINES = 500  # of a module
+TABLE_LINES = 150  # of a class of tables
 LIBRARY = sorted(ROOT.rglob("*.py"))
 LABORATORY = sorted(LAB.rglob("*.py"))
 MODULES = [*LIBRARY, *LABORATORY]
@@ -187,6 +188,14 @@ def test_modules_are_short():
     lines = {path.relative_to(LAB.parent if path.is_relative_to(LAB) else ROOT).as_posix(): path for path in MODULES}
     long = {name for name, path in lines.items() if len(path.read_text().splitlines()) > LINES}
     assert not long, "split modules along a real seam"
+
+
+def test_tables_only_keep_what_is_learned():
+    """What else they need has its home elsewhere; only workers that get lost take more lines."""
+    nodes = [node for path in (ROOT / "solve" / "tables").glob("*.py") for node in named(path)]
+    found = [node for node in nodes if isinstance(node, ast.ClassDef) and node.name.endswith("Tables")]
+    long = [node.name for node in found if node.end_lineno - node.lineno + 1 >= TABLE_LINES]
+    assert len(found) > 5 and set(long) <= {"WorkerTables"}
 
 
 def test_a_class_name_occurs_once():
