@@ -472,7 +472,7 @@ def test_tables_fit_into_memory_before_they_are_made(monkeypatch):
 
 def test_large_tables_are_in_single_precision(monkeypatch, tmp_path):
     assert load_problem("leduc", "cfr+", form=VECTOR).dtype == np.float64
-    monkeypatch.setattr(forms, "SINGLE", 20_000)
+    monkeypatch.setattr("kilt.solve.problem.SINGLE", 20_000)
     leduc = load_problem("leduc", "cfr+", form=VECTOR)
     assert leduc.uniform().dtype == np.float32
     assert {table.dtype for table in make_solver(leduc, "cfr+").state().values()} == {np.dtype("f4"), np.dtype("i8")}
