@@ -90,12 +90,12 @@ def match(
             return
         rules, matches, stopped = first_meets_others(players, game, hands, seed, log, error, also_play=played, **how)
     if as_json:
-        said = [_match_figures(each, beside=played or log is not None) | _verdict(each, error) for each in matches]
+        said = [_match_figures(each, with_played=played or log is not None) | _verdict(each, error) for each in matches]
         settings = {"game": rules.name, "seed": seed, "duplicate": duplicate, "unit": UNIT}
         settings["strategies"] = _strategies(players)
         print_json((said[0] if len(players) == 2 else {}) | settings | {"matches": said})
     else:
-        print_matches(rules.name, matches, beside=played or log is not None)
+        print_matches(rules.name, matches, with_played=played or log is not None)
         if error is not None:
             for each in matches:
                 _say_verdict(each, error)
@@ -183,17 +183,17 @@ def first_meets_others(
     return rules, matches, stopped
 
 
-def print_matches(title: str, matches: list[Match], *, beside: bool = False) -> None:
+def print_matches(title: str, matches: list[Match], *, with_played: bool = False) -> None:
     """Print a table of win rates and times and, if requested, of raw winnings."""
     from kilt.evaluate.stats import played_rate, win_rate
 
-    beside = any(each.way == "aivat" or (beside and each.way != "played") for each in matches)
+    with_played = any(each.way == "aivat" or (with_played and each.way != "played") for each in matches)
     heads = ["player", "against", f"wins, {UNIT}", "hands", "duplicate", "way"]
     rows = []
     for each in matches:
         row = [*each.players, str(win_rate(each)), f"{each.hands:,}", "yes" if each.duplicate else "no", each.way]
-        rows.append([*row, str(played_rate(each))] if beside else row)
-    print_table(title, [*heads, "played"] if beside else heads, rows)
+        rows.append([*row, str(played_rate(each))] if with_played else row)
+    print_table(title, [*heads, "played"] if with_played else heads, rows)
     for each in matches:
         _say_how(each)
 
@@ -255,7 +255,7 @@ def _print_crosstable(
             | {"rates": [[rate and win_rate_data(rate) for rate in row] for row in rates]}
             | {"means": [mean and win_rate_data(mean) for mean in means]}
             | {"hands": sum(played.hands for played in table.matches.values())}
-            | {"matches": [_match_figures(each, beside=False) for each in table.matches.values()]}
+            | {"matches": [_match_figures(each, with_played=False) for each in table.matches.values()]}
         )
     else:
         rows = [
@@ -288,8 +288,8 @@ def _common_game(players: list[str], name: str | None) -> Holdem:
     return first
 
 
-def _match_figures(match: Match, *, beside: bool) -> dict[str, Any]:
-    """Return a match as a dict for JSON output. If `beside` is set, it includes raw winnings."""
+def _match_figures(match: Match, *, with_played: bool) -> dict[str, Any]:
+    """Return a match as a dict for JSON output. If `with_played` is set, it includes raw winnings."""
     from kilt.evaluate.stats import played_hands, played_rate, win_rate
 
     same = played_hands(match)
@@ -298,7 +298,7 @@ def _match_figures(match: Match, *, beside: bool) -> dict[str, Any]:
         "hands": match.hands,
         "players": match.players,
         "way": match.way,
-        "played": win_rate_data(played_rate(match)) if beside or match.way == "aivat" else None,
+        "played": win_rate_data(played_rate(match)) if with_played or match.way == "aivat" else None,
         "played_hands": same if isfinite(same) else None,
         "seconds": match.seconds,
         "cpu_seconds": match.cpu_seconds,

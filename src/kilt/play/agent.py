@@ -350,7 +350,7 @@ class Random:
         return f"{RAISE}{least + int(observation.draw(number + 1) * (most - least + 1))}"
 
     def policy(self, position: Betting, board: tuple[int, ...]) -> PublicPolicy:
-        """Return equal probabilities for fold, call and raise, as far as they are legal.
+        """Return equal probabilities for those of fold, call and raise that are legal.
 
         Raises PlayError in no-limit games.
         """

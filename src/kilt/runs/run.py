@@ -163,7 +163,7 @@ class Run(RunFigures):
 
     @property
     def strategy(self) -> Strategy | VectorStrategy:
-        """Return the average strategy: a table by information set in small games, arrays over all hands in others."""
+        """Return the average strategy: a table by information set if the game is small, otherwise arrays by hand."""
         return strategy_from_table(self.problem, self.table)
 
     @property

@@ -230,7 +230,7 @@ class AbstractProblem(Problem):
 
     @cached_property
     def real(self) -> AbstractProblem:
-        """The same game with its original payoffs, to evaluate strategies that were learned with modified ones.
+        """The game with its original payoffs, to evaluate strategies that were learned with modified ones.
 
         Payoffs while solving may be modified by a tilt.
         """

@@ -111,7 +111,7 @@ class Problem(ABC):
 
     @property
     def real(self) -> Problem:
-        """The same game with its original payoffs, to evaluate strategies that were learned with modified ones.
+        """The game with its original payoffs, to evaluate strategies that were learned with modified ones.
 
         Payoffs while solving may be modified by a tilt.
         """
@@ -154,7 +154,7 @@ class FlatProblem(Problem):
 
     @cached_property
     def real(self) -> FlatProblem:
-        """The same game with its original payoffs, to evaluate strategies that were learned with modified ones."""
+        """The game with its original payoffs, to evaluate strategies that were learned with modified ones."""
         return self if self.untilted is None else FlatProblem(self.untilted, self.big_blind)
 
     @property
@@ -201,7 +201,7 @@ class VectorProblem(Problem):
 
     @cached_property
     def real(self) -> VectorProblem:
-        """The same game with its original payoffs, to evaluate strategies that were learned with modified ones."""
+        """The game with its original payoffs, to evaluate strategies that were learned with modified ones."""
         rules, game = self.game.game, self.game
         if not isinstance(rules, TiltedGame):
             return self

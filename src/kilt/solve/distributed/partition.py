@@ -123,7 +123,7 @@ class Partition:
 
     @cached_property
     def real(self) -> Partition:
-        """The same divided game with its original payoffs, to evaluate strategies learned with modified ones.
+        """The divided game with its original payoffs, to evaluate strategies learned with modified ones.
 
         Payoffs while solving may be modified by a tilt.
         """

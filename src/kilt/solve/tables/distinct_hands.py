@@ -38,7 +38,7 @@ class DistinctHandTables:
         self._by_hand, self._apart = (every, dict[int, Table]()) if game.given else (dict[int, Table](), every)
 
     def as_stored(self, table: Table) -> Table | ArrangedTable:
-        """Return a table as it is now: with its distinct hands sorted by strength, or with all hands."""
+        """Return a table in its present layout: distinct hands sorted by strength, or all hands."""
         return ArrangedTable.of(table, self.layouts) if id(table) in self._apart else table
 
     def restore_order(self, table: Table) -> Table:

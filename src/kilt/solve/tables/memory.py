@@ -288,7 +288,7 @@ class TreeTables(TableState, Tables):
             restrict(seat)
 
     def stored_average(self) -> Table | ArrangedTable:
-        """Return the average strategy as it is stored now: with its hands sorted by strength, or in the usual order."""
+        """Return the average strategy in its present layout: hands sorted by strength, or in the usual order."""
         return self._arranged.as_stored(self._total)
 
     def average(self) -> Table:
