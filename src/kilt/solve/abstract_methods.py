@@ -23,7 +23,14 @@ from kilt.records import Record
 from kilt.solve.abstract_problem import AbstractProblem, WalkSize
 from kilt.solve.counter import Against
 from kilt.solve.distributed.partition import head_rounds, require_boards
-from kilt.solve.external import Pace, measure_speed, require_gpu_sampling, require_no_compact, require_options
+from kilt.solve.external import (
+    Pace,
+    measure_speed,
+    require_gpu_sampling,
+    require_no_compact,
+    require_options,
+    words_per_action,
+)
 from kilt.solve.joint import MEMORY
 from kilt.solve.methods import Make, Method
 from kilt.solve.problem import CPU
@@ -282,7 +289,11 @@ class SamplingMethod(AbstractMethod):
 
     def _tables(self, spec: AbstractSpec) -> int:
         slots = sum(sum(game.size.slots) for game in spec.made_up_games)
-        return 4 * slots * (2 if spec.config.solver.average else 1)
+        if spec.device == CPU:
+            return 4 * words_per_action(spec.options) * slots
+        from kilt.solve.external_device import slot_bytes
+
+        return int(slot_bytes(spec.options) * slots)
 
     def require(self, spec: AbstractSpec) -> None:
         """Raise RunError if workers cannot divide the game among themselves by classes of similar boards."""

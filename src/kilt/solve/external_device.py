@@ -4,9 +4,9 @@ Each warp deals some hands, looks up their buckets and passes over the betting t
 random choices are those of the CPU for the same seed.
 
 Thousands of deals are in flight at a time. Each learns from regrets that miss the updates of the others, and the
-order of updates differs from run to run, so results do too; no update is lost. Stale regrets slow learning if many
-deals in flight meet at the same information set. `deals_in_flight` limits their number by the buckets of the first
-round, and by the deals so far.
+order of updates differs from run to run, so results do too; no update is lost. Stale regrets make play worse if many
+deals in flight meet at the same information set, above all early in a run, when each update changes the strategy much.
+`deals_in_flight` limits their number by the deals so far, and by the buckets of the first round.
 
 Numbers stay in range. The first round, to which every deal comes, has regrets and counts of 8 bytes. Counts of later
 rounds are halved as on the CPU. At the same points, the regrets of a decision are halved if one of them has reached
@@ -59,10 +59,10 @@ from kilt.solve.external_kernels import NODE
 from kilt.tree.betting import BettingTree, after_chance, betting_tree
 
 SOURCE = Path(__file__).with_name("external_device.cu")
-LANES, WARPS, RESIDENT = 32, 8, 2  # lanes per warp, warps per block, blocks per multiprocessor
-SIZE = 16  # deals per warp: two walks each, one per lane
+LANES, WARPS, RESIDENT = 32, 8, 3  # lanes per warp, warps per block, blocks per multiprocessor
+SIZE = 8  # most deals per warp: more of them need more memory for lists than the L2 cache has
 CLASS = 200  # most deals in flight per bucket of the first round
-SHARE = 64  # deals so far per deal in flight, at least
+SHARE = 2048  # deals so far per deal in flight, at least
 RANGE = 2.0**17  # bound of regrets, as a multiple of the largest payoff
 ROOMY = 6  # size of a warp's lists, in mean sizes under uniform play
 THREADS = 256  # per block in passes over all rows
@@ -196,8 +196,8 @@ def deals_in_flight(classes: int, iterations: int, most: int, crowd: int = CLASS
     Each deal misses the updates of the others in flight. Therefore small games, and the beginning of a run, have few
     deals in flight.
 
-    >>> deals_in_flight(169, 10**9, 40_000), deals_in_flight(3, 10**9, 40_000), deals_in_flight(169, 64_000, 40_000)
-    (33800, 600, 1000)
+    >>> deals_in_flight(169, 10**9, 40_000), deals_in_flight(3, 10**9, 40_000), deals_in_flight(169, 2**22, 40_000)
+    (33800, 600, 2048)
     """
     return max(1, min(most, crowd * classes, iterations // SHARE))
 
@@ -391,7 +391,7 @@ class GpuExternalMCCFR(ExternalMCCFR):
         self.blocks = multiprocessors() * RESIDENT
         self.classes, self.crowd = min(numbers[0] for numbers in abstract.buckets), crowd or CLASS
         # The number of warps that always have work.
-        self.blocks = max(1, min(self.blocks, -(-self.crowd * self.classes // (SIZE * WARPS))))
+        self.blocks = max(1, min(self.blocks, -(-self.crowd * self.classes // WARPS)))
         usual, whole = self._lists(betting)
         self.regrets: Any = table or DeviceTable(abstract, options)
         self.cards = DeviceCards(abstract, int(self.seed), options, (self.regrets.trunk, self.regrets.classes))
@@ -458,8 +458,8 @@ class GpuExternalMCCFR(ExternalMCCFR):
 
     def _launch(self, first: int, deals: int, flight: int, weight: float) -> None:
         """Start the GPU on some deals, with about `flight` of them in progress at a time."""
-        blocks = max(1, flight // (WARPS * SIZE))
-        size = SIZE if flight >= WARPS * SIZE else max(1, flight // WARPS)
+        size = max(1, min(SIZE, flight // (self.blocks * WARPS)))  # all warps work: then each is done sooner
+        blocks = max(1, min(self.blocks, flight // (WARPS * size)))
         chunk = LANES if self.regrets.trunk else min(size, LANES)
         batches = -(-deals // chunk)
         taken, counted = self._counters
