@@ -1,4 +1,4 @@
-"""Abstract games: smaller versions of poker games, with buckets of similar hands and only a few bet sizes.
+"""Make poker games small enough to solve, by grouping similar hands and allowing only a few bet sizes.
 
 An information set is a decision of the betting tree together with a bucket of the decision's round. All tables of an
 abstract game are flat arrays with one *slot* for each action of each information set: decisions in the order of the
@@ -36,7 +36,7 @@ COPIED_SLOTS = 1 << 24  # number of slots of a table that are copied at a time
 
 
 class AbstractSize(NamedTuple):
-    """The size of an abstract game: the numbers of nodes, decisions, buckets, information sets and table entries."""
+    """The size of an abstract game, such as its number of nodes and of information sets."""
 
     nodes: int  # of the betting tree, leaves included
     decisions: tuple[int, ...]  # [round] of the betting tree
@@ -46,9 +46,10 @@ class AbstractSize(NamedTuple):
 
 
 class SlotLayout(ABC):
-    """Base class of abstract games, which assigns every action at every information set an index in strategy tables.
+    """Base class of abstract games. It lays out their strategy tables.
 
-    This index is called a slot. Slots follow from the betting and from the number of buckets in each round.
+    Every action at every information set has an index in these tables, called a slot. Slots follow from the betting and
+    from the number of buckets in each round.
     """
 
     game: Holdem
@@ -61,7 +62,7 @@ class SlotLayout(ABC):
 
     @abstractmethod
     def look_up(self, r: int, boards: IntArray, hands: IntArray, buckets: npt.NDArray[np.uint32]) -> None:
-        """Look up the buckets of both players' hands in round `r`, for many deals at once.
+        """Look up the buckets of both players' hands in round `r`, for a batch of deals.
 
         They are written to `buckets`.
 
@@ -75,7 +76,7 @@ class SlotLayout(ABC):
 
     @cached_property
     def first(self) -> IntArray:
-        """For each decision of the betting tree, the index of its first entry in strategy tables.
+        """The position of each decision's first entry in strategy tables.
 
         The shape is (nodes + 1,).
         """
@@ -83,22 +84,25 @@ class SlotLayout(ABC):
 
     @property
     def buckets_at(self) -> IntArray:
-        """The number of buckets at each decision of the betting tree, and 0 at other nodes; shape (nodes,)."""
+        """The number of buckets at each decision of the betting tree, shape (nodes,).
+
+        It is 0 at nodes where no player acts.
+        """
         nodes = self.betting.nodes
         return np.where(nodes.actor >= 0, np.array(self.buckets)[nodes.actor.clip(0), nodes.round], 0)
 
     def slots_of(self, player: int) -> npt.NDArray[np.bool_]:
-        """Return a boolean array that marks which entries of a strategy table belong to the decisions of one player."""
+        """Return a boolean mask of one player's entries in strategy tables."""
         return np.repeat(self.betting.nodes.actor == player, np.diff(self.first))
 
     @property
     def slots(self) -> int:
-        """The length of strategy tables: one entry for each action at each information set of the game."""
+        """The length of strategy tables: one entry for each action at each information set."""
         return int(self.first[-1])
 
     @property
     def size(self) -> AbstractSize:
-        """The size of the game: how many nodes, information sets and table entries it has.
+        """The size of the game, computed without allocating any table.
 
         No table is allocated.
         """
@@ -112,7 +116,7 @@ class SlotLayout(ABC):
 
 @dataclass(frozen=True)
 class AbstractGame(SlotLayout):
-    """A poker game made smaller by a card abstraction, which groups hands in buckets, and by a choice of bet sizes.
+    """A poker game made small enough to solve, with buckets of similar hands and a few bet sizes.
 
     Parameters
     ----------
@@ -144,7 +148,7 @@ class AbstractGame(SlotLayout):
         return first.numbers, second.numbers
 
     def look_up(self, r: int, boards: IntArray, hands: IntArray, buckets: npt.NDArray[np.uint32]) -> None:
-        """Look up the buckets of both players' hands in round `r`, for many deals at once.
+        """Look up the buckets of both players' hands in round `r`, for a batch of deals.
 
         They are written to `buckets`.
 
@@ -154,13 +158,13 @@ class AbstractGame(SlotLayout):
 
     @cached_property
     def fingerprint(self) -> str:
-        """A hash of the game's rules, buckets and bet sizes. Strategies are saved with the hash of their game."""
+        """A hash of the game's rules, buckets and bet sizes, which identifies the game in saved strategies."""
         return artifact.fingerprint(str(self.game.rules), self.cards.fingerprint, artifact.stable_repr(self.actions))
 
 
 @dataclass(frozen=True)
 class SyntheticGame(SlotLayout):
-    """An abstract game with made-up buckets, to measure speed and memory before a card abstraction has been built.
+    """An abstract game with made-up buckets, for measuring speed and memory without a card abstraction.
 
     It has the same size and causes the same work as the real abstract game.
     """
@@ -175,15 +179,15 @@ class SyntheticGame(SlotLayout):
         return self.numbers
 
     def look_up(self, r: int, boards: IntArray, hands: IntArray, buckets: npt.NDArray[np.uint32]) -> None:
-        """Write a made-up bucket for each hand to `buckets`: a hash of the hand's cards."""
+        """Assign made-up buckets to hands, by hashing their cards. The result is written to `buckets`."""
         mixed = hands * 7919 + boards @ np.arange(3, boards.shape[1] + 3)[:, None] * 104729
         buckets[:] = mixed % [numbers[r] for numbers in self.numbers]
 
 
 class AbstractPart(SlotLayout):
-    """One worker's part of an abstract game in a distributed run: some rounds, with a range of the buckets of each.
+    """The part of an abstract game that one worker of a distributed run solves.
 
-    The ranges begin at the buckets `offset`.
+    It consists of some rounds, with a range of the buckets of each. The ranges begin at the buckets `offset`.
     """
 
     def __init__(self, whole: AbstractGame, offset: Buckets, numbers: Buckets, known: Sequence[int | None]) -> None:
@@ -197,11 +201,11 @@ class AbstractPart(SlotLayout):
 
     @property
     def buckets(self) -> Buckets:
-        """The number of buckets that this part of the game has, for each player in each round."""
+        """The number of buckets in this part of the game, for each player in each round."""
         return self.numbers
 
     def look_up(self, r: int, boards: IntArray, hands: IntArray, buckets: npt.NDArray[np.uint32]) -> None:
-        """Look up the buckets of both players' hands, counted from the first bucket of this part of the game.
+        """Look up the buckets of both players' hands, numbered from the first bucket of this part.
 
         They are written to `buckets`.
 
@@ -219,7 +223,9 @@ class AbstractPart(SlotLayout):
         buckets -= np.array([offset[r] for offset in self.offset], dtype=np.uint32)
 
     def require_own_buckets(self, buckets: npt.NDArray[np.uint32], walked: npt.NDArray[np.bool_]) -> None:
-        """Raise AbstractionError if a sampled deal has a bucket that another part of the game is responsible for.
+        """Check that a sampled deal belongs to this worker's part of the game.
+
+        Raises AbstractionError if it has a bucket of another part.
 
         `buckets` is [deal, round, player]; `walked` marks the deals.
         """
@@ -231,7 +237,7 @@ class AbstractPart(SlotLayout):
                         cards.rounds[r].require_valid_index(number, seen[:, r, player].max())
 
     def table_ranges(self, into: SlotLayout, acts: IntArray) -> tuple[IntArray, IntArray, IntArray]:
-        """For copying tables: return where some decisions are stored in this part's table and in the table `into`.
+        """Return matching ranges of this part's table and of the table `into`, for copying decisions between them.
 
         The result has three arrays with a number for each decision: where its entries begin in this part's table, where
         they begin in the table of `into`, and their number.
@@ -243,7 +249,7 @@ class AbstractPart(SlotLayout):
         return begin, into.first[acts] + nodes.children[acts] * ahead, self.first[acts + 1] - begin
 
     def slice_in_game(self, node: int) -> slice:
-        """Return the slice of the whole game's strategy table that stores one decision of this part."""
+        """Return where the whole game's strategy table stores one decision of this part, as a slice."""
         nodes = self.betting.nodes
         player, r, n = int(nodes.actor[node]), int(nodes.round[node]), int(nodes.children[node])
         start = int(self.whole.first[node]) + n * self.offset[player][r]
@@ -253,7 +259,7 @@ class AbstractPart(SlotLayout):
 def join_parts(
     parts: Sequence[tuple[AbstractPart, npt.NDArray[Any]]], into: SlotLayout, table: npt.NDArray[Any]
 ) -> None:
-    """Copy the strategy tables of several parts of an abstract game into one table for the whole game.
+    """Merge the strategy tables of all parts of an abstract game into one table.
 
     The table is that of the whole game or of a larger part. The parts are read side by side, decision by decision. So
     tables that are mapped from files are read and written once, and need not fit in memory.
@@ -267,6 +273,9 @@ def join_parts(
 
 
 def require_same_cards(game: Holdem, cards: CardAbstraction) -> None:
-    """Raise AbstractionError unless a card abstraction was made for the deck and the deal of the given game."""
+    """Check that a card abstraction fits the deck and the deal of a game.
+
+    Raises AbstractionError otherwise.
+    """
     if cards.identity.deal != Deal.from_game(game):
         raise AbstractionError(f"{cards.identity.name} is for other cards than {game.name}: build it for {game.name}")

@@ -1,4 +1,4 @@
-"""Compiled loop that copies the strategy tables of several parts of an abstract game into one table."""
+"""Compiled loop that merges the strategy tables of several parts of an abstract game."""
 
 from __future__ import annotations
 

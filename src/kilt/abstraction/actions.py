@@ -1,4 +1,4 @@
-"""Parse the notation of bet sizes, such as ``"1x, a"``, for the raises of abstract no-limit games [Brown15 §5].
+"""Parse bet sizes such as ``"1x, a"``, which choose the raises of an abstract game [Brown15 §5].
 
 =========  ==================================================
 size       raises
@@ -46,7 +46,7 @@ Rounds: TypeAlias = tuple[tuple[Sizes, ...], ...]  # [round][raises so far]
 
 @dataclass(frozen=True)
 class ActionAbstraction:
-    """The raises that an abstract no-limit game allows at each decision, as parsed from a text of bet sizes.
+    """The bet sizes that players may choose from at each decision of an abstract no-limit game.
 
     It is a `Menu` of `tree.betting`.
 
@@ -88,12 +88,12 @@ class ActionAbstraction:
 
     @property
     def rounds(self) -> tuple[int, ...]:
-        """How many betting rounds the text of bet sizes covers, for each player's text."""
+        """The number of betting rounds for which each player's bet sizes are given."""
         return tuple(map(len, self._rounds))
 
     @property
     def has_no_bets(self) -> bool:
-        """True if the abstraction has no bet sizes at all, so that no player can bet."""
+        """Whether the abstraction has no bet sizes, so that players can only check, call and fold."""
         return not any(sizes for rounds in self._rounds for raises in rounds for sizes in raises)
 
     def __call__(self, position: Betting) -> set[int]:
@@ -110,11 +110,11 @@ class ActionAbstraction:
         return levels
 
     def all_in_level(self, position: Betting) -> float:
-        """Return the total bet, in chips over the whole hand, from which a raise of the actor becomes all-in."""
+        """Return the total bet from which a raise becomes all-in, in chips over the whole hand."""
         return self.near * position.rules.stacks[position.actor]
 
     def sizes_at(self, position: Betting) -> Sizes:
-        """Return the bet sizes that the player to act may choose from, as multiples of the pot.
+        """Return the bet sizes available to the player to act, as multiples of the pot.
 
         0 is the minimum raise, and inf is all-in.
         """
@@ -123,7 +123,7 @@ class ActionAbstraction:
         return raises[min(position.raises, len(raises) - 1)]
 
     def sizes(self, rounds: int) -> BetSizes:
-        """Return the bet sizes as arrays for compiled code, for a game with a given number of rounds."""
+        """Return the bet sizes of the given number of rounds as arrays for compiled code."""
         steps = max((len(raises) for each in self._rounds for raises in each), default=1)
         size: list[float] = []
         first = np.zeros((2, rounds, steps + 1), dtype=np.int64)
@@ -139,7 +139,7 @@ class ActionAbstraction:
 
 
 class ActionsByChipsLeft(ActionAbstraction):
-    """An action abstraction that turns raises into all-ins if they would leave the player with few chips.
+    """An action abstraction that turns raises into all-ins if few chips would remain.
 
     The threshold `near` is a share of the chips that the actor has left, not of the actor's whole stack.
 
@@ -153,13 +153,13 @@ class ActionsByChipsLeft(ActionAbstraction):
     OF_CHIPS_LEFT = True
 
     def all_in_level(self, position: Betting) -> float:
-        """Return the total bet, in chips over the whole hand, from which a raise of the actor becomes all-in."""
+        """Return the total bet from which a raise becomes all-in, in chips over the whole hand."""
         stack, spent = position.rules.stacks[position.actor], position.spent[position.actor]
         return spent + ceil(self.near * (stack - spent) - ROUNDING)
 
 
 def actions_of(text: str | Sequence[str], near: float = NEAR) -> ActionAbstraction:
-    """Parse bet sizes from a text such as ``"1x, a"``, or from one text for each player."""
+    """Parse bet sizes such as ``"1x, a"``, given once for both players or once for each."""
     return ActionAbstraction((text,) if isinstance(text, str) else tuple(text), near)
 
 

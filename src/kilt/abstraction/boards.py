@@ -1,4 +1,4 @@
-"""Group boards into classes of similar boards: measure distances, cluster the boards, and save the classes."""
+"""Measure distances between boards, cluster similar boards into classes, and save the classes."""
 
 from __future__ import annotations
 
@@ -27,14 +27,17 @@ MAX_COMPARED_BOARDS = 30_000  # maximum number of boards that are compared with 
 
 
 class ComparisonBase(NamedTuple):
-    """The card abstraction by which boards are compared: similar boards have their hands in the same buckets."""
+    """The card abstraction by which boards are compared: boards are similar if their hands share buckets."""
 
     fingerprint: str  # empty if boards are compared without a base
     rounds: Callable[[int], RoundBuckets]  # returns the buckets of a round, and builds them if necessary
 
 
 def check_board_classes(identity: AbstractionSpec, place: int) -> None:
-    """Raise AbstractionError if a plan asks for classes of boards that are not possible with the cards of the game."""
+    """Check that a plan's classes of boards are possible with the cards of the game.
+
+    Raises AbstractionError otherwise.
+    """
     plan, deal = identity.plan, identity.deal
     public, rounds = plan.public[place], len(deal.board_cards)
     r = public.round - 1
@@ -78,7 +81,10 @@ def check_board_classes(identity: AbstractionSpec, place: int) -> None:
 
 
 def require_deal_order(plan: Plan, deal: Deal, public: PublicPlan, who: str) -> None:
-    """Raise AbstractionError if a method distinguishes which round dealt each board card, but the plan does not."""
+    """Check that a plan keeps the deal order of board cards if its comparison method needs it.
+
+    Such a method distinguishes which round dealt each board card. Raises AbstractionError if the plan does not.
+    """
     dealt = tuple(added for added in deal.board_cards[: public.round] if added)
     if layout_with_classes(plan, deal, public) != dealt:
         raise AbstractionError(
@@ -155,14 +161,17 @@ def build_classes(
 
 
 def distances_fingerprint(identity: AbstractionSpec, public: PublicPlan, base: ComparisonBase) -> str:
-    """Return a hash of all settings on which the distances between boards depend."""
+    """Return a hash of all settings that affect the distances between boards."""
     boards, bins = layout_with_classes(identity.plan, identity.deal, public), identity.plan.bins
     how = public.round, public.method, public.ground, public.exact, base.fingerprint
     return artifact.fingerprint(artifact.stable_repr(identity.deal), artifact.stable_repr((boards, bins, *how)))
 
 
 def load_built_classes(identity: AbstractionSpec, public: PublicPlan) -> BoardClasses:
-    """Load classes of boards from disk. Raises AbstractionError if they do not fit the plan."""
+    """Load classes of boards from disk.
+
+    Raises AbstractionError if they do not fit the plan.
+    """
     there = AbstractionSpec.read(Path(public.boards))
     same = [one for one in there.plan.public if one.round == public.round]
     if there.deal != identity.deal or not same or there.plan.public[0] != same[0]:
@@ -176,7 +185,9 @@ def load_built_classes(identity: AbstractionSpec, public: PublicPlan) -> BoardCl
 
 
 def measure_comparisons(identity: AbstractionSpec, public: PublicPlan, features: Features) -> tuple[float, int]:
-    """Measure how long comparing two boards takes; return the time in seconds, and the number of pairs of boards.
+    """Measure how long a comparison of two boards takes.
+
+    Returns the time in seconds, and the number of pairs of boards.
 
     Boards are compared hand by hand. The time is measured on a few boards.
     """

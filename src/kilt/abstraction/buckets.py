@@ -1,4 +1,4 @@
-"""Card abstractions, which map a player's hand and the board to a bucket, in every betting round.
+"""Map a player's hand and the board to a bucket of similar hands, in every betting round.
 
 Buckets are on disk, in a table for each round with a row for each canonical board and a column for each hand. Finding
 the buckets of all hands on a board takes one suit permutation and one row. Tables are mapped into memory, so that
@@ -34,7 +34,7 @@ DESCRIPTION = "abstraction.json"
 
 @dataclass(frozen=True)
 class AbstractionSpec:
-    """What a card abstraction is built from: the cards of the game, and a plan for its buckets.
+    """The specification of a card abstraction: the cards of the game, and a plan for its buckets.
 
     Parameters
     ----------
@@ -52,7 +52,7 @@ class AbstractionSpec:
 
     @classmethod
     def from_name(cls, plan: str, deal: Deal) -> AbstractionSpec:
-        """Create a specification from the name of a plan, such as ``"IR-KE-KO 169-50-50-50"``, or from a .toml file."""
+        """Create a specification from a .toml file or a plan name such as ``"IR-KE-KO 169-50-50-50"``."""
         name = Path(plan).stem if plan.endswith(".toml") else plan.strip()
         found = load_plan(plan, deal.board_cards)
         if not plan.endswith(".toml") and any(step.feature == "ochs" for this in found.rounds for step in this.steps):
@@ -63,11 +63,11 @@ class AbstractionSpec:
 
     @property
     def fingerprint(self) -> str:
-        """A hash of the cards and the plan. Two specifications with the same hash lead to the same buckets."""
+        """A hash of the cards and the plan. Equal hashes mean equal buckets."""
         return artifact.fingerprint(*map(artifact.stable_repr, (self.deal, self.plan)))
 
     def data(self) -> dict[str, Any]:
-        """Return the specification as a dict that can be written as JSON."""
+        """Return the specification as a dict for JSON."""
         deal = self.deal
         said = {"ranks": deal.deck.ranks, "suits": deal.deck.suits, "hole_cards": deal.hole_cards}
         return {
@@ -79,7 +79,7 @@ class AbstractionSpec:
 
     @classmethod
     def from_data(cls, data: Mapping[str, Any]) -> AbstractionSpec:
-        """Create a specification from a dict, as returned by `data`.
+        """Create a specification from the dict that `data` returned.
 
         Raises ValueError, LookupError or KiltError if the data are invalid.
         """
@@ -92,7 +92,9 @@ class AbstractionSpec:
 
     @classmethod
     def read(cls, path: Path) -> AbstractionSpec:
-        """Read the specification of a card abstraction from its folder, even if its buckets are not finished.
+        """Read the specification of a card abstraction from its folder.
+
+        Works for unfinished abstractions, too.
 
         Raises AbstractionError if the folder holds no abstraction, or a damaged one.
         """
@@ -110,7 +112,7 @@ class AbstractionSpec:
 
 @dataclass(frozen=True)
 class CardAbstraction:
-    """A finished card abstraction. In every betting round, it maps a hand and a board to a bucket of similar hands.
+    """A finished card abstraction: it maps a hand and a board to a bucket of similar hands.
 
     Parameters
     ----------
@@ -159,7 +161,7 @@ class CardAbstraction:
         return cls(identity, tuple(rounds))
 
     def packed(self) -> tuple[dict[str, Array], dict[str, Any]]:
-        """Pack the abstraction into small arrays and a description, for a file that contains a whole agent.
+        """Pack the abstraction into small arrays and a description, for storing an agent in a single file.
 
         `unpacked` reads them. If buckets of the last round depend on strength alone, their table is omitted, since
         strengths are fast to compute.
@@ -202,7 +204,7 @@ class CardAbstraction:
 
     @property
     def fingerprint(self) -> str:
-        """A hash of the cards and the plan. Two abstractions with the same hash have the same buckets."""
+        """A hash of the cards and the plan. Equal hashes mean equal buckets."""
         return self.identity.fingerprint
 
     @property
@@ -217,11 +219,14 @@ class CardAbstraction:
 
     @property
     def each(self) -> tuple[CardAbstraction, CardAbstraction]:
-        """The card abstraction of each player. Both players share this one, so the tuple contains it twice."""
+        """The card abstraction of each player, as a tuple.
+
+        Both players share this one, so the tuple contains it twice.
+        """
         return self, self
 
     def look_up(self, r: int, boards: IntArray, hands: IntArray, buckets: npt.NDArray[np.uint32]) -> None:
-        """Look up the buckets of both players' hands in round `r`, for many deals at once.
+        """Look up the buckets of both players' hands in round `r`, for a batch of deals.
 
         They are written to `buckets`.
 
@@ -230,7 +235,7 @@ class CardAbstraction:
         self.rounds[r].look_up(boards, hands, buckets)
 
     def of_first_rounds(self, deal: Deal) -> CardAbstraction:
-        """Return a copy of the abstraction for a game with fewer rounds, without the buckets of later rounds.
+        """Return a copy of the abstraction without its last rounds, for a shorter version of the game.
 
         Raises AbstractionError if the abstraction does not begin with the rounds of that game.
         """
@@ -267,7 +272,7 @@ class CardAbstraction:
         return int(self.rounds[r].look_up_board(public)[deal.deck.hole_index(mine)])
 
     def round_of(self, board: str | Sequence[str | int]) -> int:
-        """Return the betting round to which a board belongs, judged by its number of cards.
+        """Return the betting round of a board, given the number of its cards.
 
         The first round is 0. Raises AbstractionError if there is no such round.
         """
@@ -290,11 +295,11 @@ class AsymmetricAbstraction:
 
     @property
     def name(self) -> str:
-        """The names of the two players' abstractions, as the user wrote them."""
+        """The names of the two players' abstractions, as given by the user."""
         return " and ".join(cards.name for cards in self.each)
 
     def look_up(self, r: int, boards: IntArray, hands: IntArray, buckets: npt.NDArray[np.uint32]) -> None:
-        """Look up the buckets of both players' hands in round `r`, for many deals at once.
+        """Look up the buckets of both players' hands in round `r`, for a batch of deals.
 
         They are written to `buckets`.
 
@@ -309,7 +314,7 @@ PlayerAbstractions: TypeAlias = CardAbstraction | AsymmetricAbstraction  # for b
 
 
 def find_abstraction(name: str, begun: Path | None, deal: Deal) -> Path | AbstractionSpec:
-    """Return the folder of a card abstraction that a name stands for, or the specification to build it from.
+    """Find a card abstraction by name. Returns its folder, or a specification to build it from.
 
     `begun` is the folder of an abstraction that is perhaps unfinished, whose specification takes precedence.
     """
@@ -320,7 +325,7 @@ def find_abstraction(name: str, begun: Path | None, deal: Deal) -> Path | Abstra
 
 
 def load_abstractions(folders: Sequence[Path], *, check: bool = False) -> PlayerAbstractions:
-    """Load the card abstraction of a game from disk, or two abstractions, if the players have different ones.
+    """Load a game's card abstraction from disk, or two of them if the players' abstractions differ.
 
     Parameters
     ----------
@@ -338,7 +343,7 @@ def load_abstractions(folders: Sequence[Path], *, check: bool = False) -> Player
 
 
 def board_layout(plan: Plan, deal: Deal, r: int) -> tuple[int, ...]:
-    """Return the sizes of the groups of board cards in a round. Order within a group does not matter.
+    """Return the group sizes of a round's board cards, such as (3, 1) for a flop and a turn.
 
     The order of the cards within a group does not matter.
 
@@ -363,7 +368,7 @@ def board_layout(plan: Plan, deal: Deal, r: int) -> tuple[int, ...]:
 
 
 def layout_with_classes(plan: Plan, deal: Deal, public: PublicPlan) -> tuple[int, ...]:
-    """Return the sizes of the groups of board cards if boards have classes. Order within a group does not matter.
+    """Return the group sizes of a round's board cards in an abstraction with board classes.
 
     The cards up to the first round with classes form one set, those up to the next such round another, and so on.
 
@@ -384,7 +389,9 @@ def round_folder(path: Path, r: int) -> Path:
 
 
 def load_round(path: Path, identity: AbstractionSpec, r: int, *, check: bool = False) -> RoundBuckets:
-    """Load the buckets of one round from disk. With `check`, read the whole table and check it for damage.
+    """Load the buckets of one round from disk.
+
+    With `check`, read the whole table and check it for damage.
 
     Without `check`, entries are compared with their bounds when they are looked up: see
     `RoundBuckets.require_valid_index`.
@@ -440,7 +447,10 @@ def classes_folder(path: Path, public: PublicPlan) -> Path:
 
 
 def load_classes(path: Path, identity: AbstractionSpec, public: PublicPlan, *, check: bool = False) -> BoardClasses:
-    """Load the classes of boards of an abstraction from disk. With `check`, check the whole file for damage."""
+    """Load the board classes of an abstraction from disk.
+
+    With `check`, read the whole file and check it for damage.
+    """
     holdings = identity.deal.holdings(layout_with_classes(identity.plan, identity.deal, public))
     folder = classes_folder(path, public)
     found = artifact.read(folder, CLASSES, check=check, private=True, remedy=remedy_for(folder))

@@ -1,4 +1,4 @@
-"""Classes of similar boards. Abstractions with classes do not distinguish boards of the same class [Brown15 §2.1].
+"""Group similar boards into classes, which an abstraction then treats as the same board [Brown15 §2.1].
 
 Later rounds know the class, since both players saw the board. Their tables do not list boards as dealt: a hand has a
 *code*, which depends on the board as a set, and each class maps codes to buckets in its own way.
@@ -22,7 +22,7 @@ TYPICAL_SHARE = 0.75  # share of the boards that must have a property for `descr
 
 
 class BoardClasses(NamedTuple):
-    """A grouping of the boards of one round into classes of similar boards."""
+    """A partition of one round's boards into classes of similar boards."""
 
     holdings: Holdings  # the boards that have classes
     labels: Labels  # [board]
@@ -31,7 +31,10 @@ class BoardClasses(NamedTuple):
     figures: Mapping[str, Any] = {}  # figures that the build reported
 
     def look_up(self, boards: IntArray) -> Labels:
-        """Return the class of each given board. Boards of later rounds have the class of their first cards."""
+        """Return the class of each given board.
+
+        Boards of later rounds have the class of their first cards.
+        """
         found = np.empty((len(boards), 1), dtype=np.int32)
         size = self.holdings.boards.shape[1]
         kernels.find_classes(self.holdings.index, self.labels, boards, np.arange(size)[None], found)
@@ -39,7 +42,7 @@ class BoardClasses(NamedTuple):
         return labels
 
     def look_up_earlier(self, holdings: Holdings) -> tuple[IntArray, Labels]:
-        """Return the classes that earlier boards may have had, if the order in which cards were dealt is unknown.
+        """Return the possible classes of earlier boards if the order of the board cards is unknown.
 
         Returns the positions of the cards that form them as [way, card], and the classes as [board, way]. If later
         boards are dealt in rounds, the cards are their first ones; if boards are sets, any choice is possible.
@@ -52,7 +55,9 @@ class BoardClasses(NamedTuple):
         return ways, found
 
     def count_deals(self, holdings: Holdings, codes: Labels | IntArray, count: int) -> FloatArray:
-        """Count how often each group of similar hands (a code) is dealt in each class of boards.
+        """Count how often each group of similar hands is dealt in each class of boards.
+
+        The number of such a group is called a code.
 
         The shape is (classes, codes). `codes` has the code of each hand on each later board, as [board, hand].
         """
@@ -63,7 +68,9 @@ class BoardClasses(NamedTuple):
 
 
 class CodeBuckets(NamedTuple):
-    """Maps hands to buckets in two steps: to a group of similar hands (a code), then to a bucket.
+    """Maps hands to buckets in two steps: first to a small group of similar hands, then to a bucket.
+
+    The number of the small group is called a code.
 
     Each class of boards has its own map from codes to buckets.
     """
@@ -73,7 +80,7 @@ class CodeBuckets(NamedTuple):
 
 
 def order_classes(labels: Labels, boards: IntArray, deck: Deck) -> Labels:
-    """Renumber classes of boards so that those with low cards come first. Returns the new class of each board.
+    """Renumber classes of boards, from low cards to high. Returns the new class of each board.
 
     Classes are ordered by the mean height of their boards.
     """
@@ -84,7 +91,7 @@ def order_classes(labels: Labels, boards: IntArray, deck: Deck) -> Labels:
 
 
 def describe_boards(boards: IntArray, weights: IntArray, deck: Deck) -> str:
-    """Describe in one line what most of the given boards have in common, such as a pair or three cards of one suit.
+    """Describe in one line what most of the given boards have in common, such as a pair.
 
     >>> from kilt.cards.deck import FULL
     >>> describe_boards(np.array([FULL.cards("AsKsQs"), FULL.cards("AdKdJd")]), np.array([4, 4]), FULL)

@@ -1,4 +1,4 @@
-"""Compiled loops that look up the classes of boards, and the buckets of hands if each class has its own."""
+"""Compiled look-ups of board classes, and of buckets that depend on the board's class."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from kilt.jit import kernel, kernel_of_slices
 
 @kernel
 def find_classes(public: HoldingIndex, labels: Labels, boards: IntArray, ways: IntArray, found: Labels) -> None:
-    """Look up the classes of all smaller boards that consist of some cards of a given board.
+    """Look up the classes of all smaller boards that are contained in a given board.
 
     `ways` [way, position] lists the choices of cards, and `found` [board, way] gets the classes.
     """
@@ -33,7 +33,9 @@ def find_classes(public: HoldingIndex, labels: Labels, boards: IntArray, ways: I
 def count_deals_of_codes(
     t: HoldingTables, deals: IntArray, codes: npt.NDArray[Any], found: Labels, weights: FloatArray
 ) -> None:
-    """Count how often each group of similar hands (a code) is dealt in each class of boards.
+    """Count how often each group of similar hands is dealt in each class of boards.
+
+    The number of such a group is called a code.
 
     The counts are added to `weights` [class, code]. `found` has the classes of each board.
     """
@@ -63,7 +65,7 @@ def sum_code_distances(
     centroids: Singles,
     absolute: bool,
 ) -> float:
-    """Sum the distances between hands and the centroids of their buckets, weighted by the number of deals.
+    """Sum the distances from hands to their bucket centroids, weighted by the number of deals.
 
     Each holding has a code, and a bucket in each class that `found` has for its board, all equally likely. The holdings
     of board b are `first[b]` to `first[b + 1]`.
@@ -88,7 +90,7 @@ def look_up_by_class(
     boards: IntArray,
     buckets: Labels,
 ) -> np.int64:
-    """Look up the bucket of every hand on some boards, for abstractions whose buckets depend on the class of the board.
+    """Look up the bucket of every hand on some boards, if buckets depend on the class of the board.
 
     The first cards of a board determine its class, and the table has a code for each hand, which the class maps to a
     bucket. Returns the largest code that was read. A code out of range gets no bucket.
@@ -119,7 +121,7 @@ def look_up_hands_by_class(
     hands: IntArray,
     buckets: npt.NDArray[np.uint32],
 ) -> np.int64:
-    """Look up the buckets of dealt hands, for abstractions whose buckets depend on the class of the board.
+    """Look up the buckets of dealt hands, if buckets depend on the class of the board.
 
     `hands` and `buckets` are [deal, player]. Returns the largest code that was read.
     """

@@ -1,4 +1,4 @@
-"""Cluster points with k-means, for millions of points and thousands of clusters [Johanson16 §5.4].
+"""K-means clustering of millions of points into thousands of clusters [Johanson16 §5.4].
 
 Lloyd's algorithm starts from k-means++ seeds (Arthur and Vassilvitskii 2007), and the best of several restarts counts.
 Points have weights. The distance is L2, whose square k-means minimises, or L1: between cumulative histograms, L1 is the
@@ -36,7 +36,7 @@ SEEDS_FROM = 40  # number of points per cluster from which seeds are drawn
 
 
 class Clusters(NamedTuple):
-    """Cluster centroids with lists of their neighbours, so that the centroid nearest to a point is found quickly."""
+    """Cluster centroids with lists of their neighbours, for a fast search of the nearest centroid."""
 
     centroids: Singles  # [cluster, dimension]
     near: Labels  # [cluster, neighbour] the nearest other centroids of its group, nearest first
@@ -46,7 +46,7 @@ class Clusters(NamedTuple):
 
 
 class Clustering(NamedTuple):
-    """The result of k-means: the centroids, and for each point its cluster and its distance from the centroid."""
+    """The result of k-means: the centroids, each point's cluster, and its distance from the centroid."""
 
     centroids: Singles  # [cluster, dimension]
     labels: Labels  # [point]
@@ -134,7 +134,7 @@ def _tell(tick: Callable[[float], None], before: int, of: int, share: float) -> 
 
 
 def prepare_search(centroids: Singles, metric: str | bool, group: int | None = None, threads: int = 1) -> Clusters:
-    """Prepare a fast search for nearest centroids: list the nearest neighbours of every centroid.
+    """List the nearest neighbours of every centroid, to speed up the search for the nearest centroid.
 
     Each `group` consecutive centroids form a group with separate lists.
     """
@@ -176,7 +176,10 @@ class _Problem(NamedTuple):
     stop: Callable[[], bool]
 
     def lloyd(self, centroids: Singles, iterations: int, tolerance: float) -> Clustering:
-        """Run Lloyd's algorithm until it converges: assign points to centroids, and move centroids to their means."""
+        """Run Lloyd's algorithm until it converges.
+
+        Each iteration assigns points to centroids, and moves centroids to their means.
+        """
         labels, before, done = np.full(len(self.data), -1, dtype=np.int32), np.inf, 0
         others, old = np.empty(len(self.data), dtype=np.float32), centroids
         # moving to means need not lower a sum of absolute differences, so the best iteration is kept
@@ -222,7 +225,7 @@ class _Problem(NamedTuple):
         return centroids
 
     def assign(self, centroids: Singles, labels: Labels, others: Singles, old: Singles) -> tuple[int, Singles]:
-        """Assign each point to its nearest centroid, after the centroids have moved.
+        """Reassign each point to its nearest centroid, after the centroids have moved.
 
         Updates `labels`, and returns the number of changed labels and the distances of the points.
         """
@@ -244,7 +247,7 @@ class _Problem(NamedTuple):
         return sum(changed), costs
 
     def sum_clusters(self, labels: Labels, k: int) -> tuple[FloatArray, FloatArray]:
-        """Return the weighted sum of the points in each cluster, and the total weight of these points."""
+        """Return the weighted sum of the points in each cluster, and the total weight of each cluster."""
 
         def part(first: int, end: int) -> tuple[FloatArray, FloatArray]:
             sums, totals = np.zeros((k, self.data.shape[1])), np.zeros(k)
@@ -255,7 +258,7 @@ class _Problem(NamedTuple):
         return np.sum(sums, axis=0), np.sum(totals, axis=0)
 
     def fill_empty_clusters(self, centroids: Singles, totals: npt.NDArray[Any], costs: Singles) -> None:
-        """Move the centroid of each empty cluster to a point that is far from its current centroid."""
+        """Move the centroid of each empty cluster to a point far from its own centroid."""
         empty = np.flatnonzero(totals == 0)
         if len(empty):
             dearest = np.argsort(-(self.weights * costs), kind="stable")[: len(empty)]

@@ -1,4 +1,4 @@
-"""Compiled loops of k-means: draw initial centroids, and find the nearest centroid of each point.
+"""Compiled loops of k-means: seed the centroids, and assign points to the nearest one.
 
 The *cost* of a point in a cluster is its distance from the centroid: the sum of absolute differences, or of squared
 differences. If a point costs c at its centroid, no other centroid can be nearer unless its own cost at this centroid,
@@ -29,7 +29,7 @@ Index: TypeAlias = int | np.int64 | np.uint64
 
 @kernel
 def point_distance(points: Singles, i: int, centroids: Singles, c: int | np.int64, absolute: bool) -> np.float32:
-    """Return the distance between a point and a centroid: the sum of absolute or of squared differences.
+    """Return the distance between a point and a centroid, absolute or squared.
 
     Each difference x adds x · (a + b·x), which is x or x². Four dimensions are computed at a time, then the rest one by
     one. There are no branches, so the compiler inlines the function.
@@ -66,7 +66,7 @@ def seed_centroids(
     labels: Labels,
     costs: Singles,
 ) -> None:
-    """Draw initial centroids from the points with k-means++, which prefers points far from the centroids drawn so far.
+    """Draw initial centroids with k-means++, which prefers points far from those already drawn.
 
     `limit` [centroid], `labels` [point] and `costs` [point] are scratch.
     """
@@ -102,7 +102,7 @@ def seed_centroids(
 def find_neighbours(
     columns: Singles, start: int, end: int, absolute: bool, apart: Singles, near: Labels, limits: Singles
 ) -> None:
-    """Find the nearest neighbours of some centroids among all centroids of the same group.
+    """Find the nearest neighbours of some centroids, within the same group.
 
     Each `len(apart)` consecutive centroids form a group; `apart` is scratch.
 
@@ -147,7 +147,9 @@ def find_nearest(
     absolute: bool,
     two: bool,
 ) -> tuple[Index, np.float32, np.float32]:
-    """Find the centroid nearest to a point, among the centroids of one group. Returns its index and its distance.
+    """Find the centroid nearest to a point, within one group.
+
+    Returns its index and its distance.
 
     `hint` is a centroid, at which the point has cost `cost`.
 
@@ -225,7 +227,7 @@ def assign_points(
     moved: Singles,
     edges: Singles,
 ) -> int:
-    """Assign points to their nearest centroids, and return how many points have changed their cluster.
+    """Assign points to their nearest centroids. Returns how many points changed cluster.
 
     `labels` and `costs` are updated.
 

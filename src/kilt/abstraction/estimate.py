@@ -1,4 +1,4 @@
-"""Estimate the time, memory and disk space that building a card abstraction takes, before the work begins.
+"""Estimate the time, memory and disk space for building a card abstraction, before the build.
 
 Times follow from the numbers of boards, hands and points, and from the speed of one core (`kilt.paces`). A round that
 takes almost no time is built and discarded: only its values show whether a group has enough of them for its
@@ -42,7 +42,7 @@ REMEDY = "use fewer buckets, or a smaller `sample` in a plan as a .toml file"
 
 
 def estimate_build(spec: AbstractionSpec, cache: Path | None = None, threads: int = 1) -> Cost:
-    """Estimate the time, memory and disk space that it takes to build a card abstraction.
+    """Estimate the time, memory and disk space for building a card abstraction.
 
     Parameters
     ----------
@@ -120,7 +120,7 @@ def estimate_build(spec: AbstractionSpec, cache: Path | None = None, threads: in
 
 
 def estimate_coded_build(spec: AbstractionSpec, cache: Path | None = None, threads: int = 1) -> Cost | None:
-    """Estimate the cost of an abstraction that first puts hands into groups, and then groups into buckets.
+    """Estimate the cost of an abstraction that sorts hands into small groups, and clusters these into buckets.
 
     Each class of boards sorts these groups, called codes, into buckets.
 

@@ -1,4 +1,4 @@
-"""Compute features of hands on a board, such as their strength, by which hands are sorted into buckets [Johanson16 §5].
+"""Compute features of hands, such as their strength, by which hands are sorted into buckets [Johanson16 §5].
 
 HS, the strength of a hand on a complete board, is an integer: 2·wins + ties against all hands that the opponent can
 hold. Every other feature is a sum of such numbers over the ways to deal the rest of the board, and so an integer too:
@@ -61,7 +61,7 @@ Tick = Callable[[str, float], None]  # called with the name of the current table
 
 @dataclass(frozen=True)
 class Deal:
-    """How a game deals its cards: the deck, the number of private cards, and the public cards of each round."""
+    """How a game deals its cards: the deck, and the numbers of private and public cards."""
 
     deck: Deck = FULL
     hole_cards: int = 2
@@ -69,28 +69,28 @@ class Deal:
 
     @classmethod
     def from_game(cls, game: Holdem) -> Deal:
-        """Create a `Deal` from a game: its deck, and the numbers of private and public cards."""
+        """Create a `Deal` from a game: its deck, and the numbers of its private and public cards."""
         return cls(game.deck, game.rules.hole_cards, tuple(game.rules.board_cards))
 
     @property
     def board_sizes(self) -> tuple[int, ...]:
-        """The number of cards on the board in each round, such as (0, 3, 4, 5) in hold'em."""
+        """The number of board cards in each round, such as (0, 3, 4, 5) in hold'em."""
         return tuple(accumulate(self.board_cards))
 
     @property
     def top_strength(self) -> int:
-        """The highest hand strength as an integer: twice the number of hands that the opponent can hold."""
+        """The highest hand strength as an integer: twice the number of possible opponent hands."""
         return 2 * comb(self.deck.size - self.board_sizes[-1] - self.hole_cards, self.hole_cards)
 
     def holdings(self, dealt: tuple[int, ...]) -> Holdings:
-        """Assign a number to each pair of a hand and a board. Pairs that differ only by suits share a number.
+        """Index all pairs of a hand and a board, up to suit isomorphism.
 
         `dealt` has the number of board cards that each round deals.
         """
         return holdings(dealt, self.deck, self.hole_cards)
 
     def count_completions(self, size: int) -> int:
-        """Return in how many ways a board of a given size can be completed.
+        """Return the number of ways to complete a board of a given size.
 
         The board has `size` cards. Later rounds are dealt one after another, and the cards of the player's hand are not
         dealt.
@@ -108,7 +108,7 @@ class FeatureSettings(NamedTuple):
 
 
 class FeatureTable(NamedTuple):
-    """The value of one feature for every hand on every board of a round; the order of the board's cards is ignored."""
+    """The values of one feature for all hands of a round, on boards as unordered sets of cards."""
 
     values: Array  # [holding, dimension] integers
     scale: FloatArray | float  # value of one unit, for each dimension or for all
@@ -124,7 +124,7 @@ TableCosts: TypeAlias = dict[str, Cost]  # cost of each table by its name: bytes
 
 
 class Features:
-    """Computes features of hands for all boards of a game, and caches the results in a folder if one is given.
+    """Computes features of hands for all boards of a game, and caches the results on disk if a folder is given.
 
     Threads of this process compute them, or an `engine`: see `compute_with_engine`. Callers also use the engine for
     their own work; by default it runs threads.
@@ -143,7 +143,7 @@ class Features:
         self._made: dict[str, Array] = {}
 
     def compute_with_engine(self, wanted: Iterable[tuple[str, int]], settings: FeatureSettings) -> None:
-        """Compute the feature tables of some rounds with the workers of an engine, and store them in a shared folder.
+        """Compute the feature tables of some rounds on an engine's workers, and store them in a shared folder.
 
         Does nothing if the engine runs threads of this process, or if there is no folder to hold the tables.
 
@@ -168,7 +168,7 @@ class Features:
             )
 
     def strengths(self) -> npt.NDArray[np.int16]:
-        """Return the strength of every hand on every complete board, as an integer from 0 to `Deal.top_strength`.
+        """Return the strength of every hand on every complete board, from 0 to `Deal.top_strength`.
 
         Hands and boards that differ only by a renaming of suits have one entry.
         """
@@ -184,16 +184,16 @@ class Features:
         return codes
 
     def count_strengths(self) -> int:
-        """Return how many different values of hand strength occur on complete boards."""
+        """Return the number of different hand strengths on complete boards."""
         return int(np.count_nonzero(np.bincount(self.strengths())))
 
     def moments(self, r: int) -> FeatureTable:
-        """Return each hand's sum of strengths, and of squared strengths, over all ways to complete the board."""
+        """Return each hand's sum of strengths and sum of squared strengths, over all completions of the board."""
         hs = np.arange(self.deal.top_strength + 1, dtype=np.int64)
         return self.mean_over_boards("moments", r, np.stack([hs, hs**2], axis=1))
 
     def mean_over_boards(self, name: str, r: int, worth: Array) -> FeatureTable:
-        """Average a function of hand strength over all ways to complete the board, for every hand of a round.
+        """Average a function of hand strength over all completions of the board, for every hand of a round.
 
         Parameters
         ----------
@@ -230,7 +230,7 @@ class Features:
         return self._means(f"histograms-{bins}", size, steps)
 
     def ochs(self, r: int, opponents: int = OPPONENTS) -> FeatureTable:
-        """Return the strength of every hand against each of several clusters of opponent hands (OCHS).
+        """Return opponent cluster hand strength (OCHS): each hand's strength against each cluster of opponent hands.
 
         This is OCHS, opponent cluster hand strength. Clusters are weighted by their number of different hands: only
         with these weights does the L2 distance agree with figure 5.3 of [Johanson16].
@@ -250,7 +250,7 @@ class Features:
         return FeatureTable(values, np.sqrt(sizes / sizes.sum()) / (WHOLE * self.deal.count_completions(size)))
 
     def opponent_clusters(self, clusters: int = OPPONENTS) -> FloatArray:
-        """Cluster the hands that the opponent may hold, from weak to strong, for opponent cluster hand strength (OCHS).
+        """Cluster the opponent's possible hands from weak to strong, for opponent cluster hand strength (OCHS).
 
         Entries are 1 if a private hand belongs to a cluster, else 0, with the shape (clusters, hands). Hands without a
         board are clustered by k-means on the earth mover's distance of their histograms.
@@ -277,11 +277,11 @@ class Features:
         return members
 
     def is_last_round(self, r: int) -> bool:
-        """Return whether the board is complete in a given round."""
+        """Return whether the board is complete in the given round."""
         return r == len(self.deal.board_sizes) - 1
 
     def strength_bins(self, r: int, bins: int) -> FeatureTable:
-        """Return the histogram of each hand's strength. On complete boards, the strength itself is returned.
+        """Return a histogram of each hand's strength, or the strength itself on complete boards.
 
         On a complete board, the difference of two strengths equals the earth mover's distance of the histograms. The
         strength is negated: the lower a cumulative histogram, the stronger the hand.
@@ -291,18 +291,18 @@ class Features:
         return self.histograms(r, bins)
 
     def missing_table_costs(self, feature: str, r: int, settings: FeatureSettings) -> TableCosts:
-        """Estimate the cost of the tables that a feature needs and that are not yet in the cache folder."""
+        """Estimate the cost of a feature's tables that are missing from the cache folder."""
         tables = self.table_costs(feature, r, settings)
         return {name: cost for name, cost in tables.items() if not (self._folder and self._usable(self._folder / name))}
 
     def table_costs(self, feature: str, r: int, settings: FeatureSettings) -> TableCosts:
-        """Estimate the cost of all tables that a feature needs, whether or not they are in the cache folder."""
+        """Estimate the cost of all tables that a feature needs, even if they are in the cache folder."""
         last = self._holdings(self.deal.board_sizes[-1])
         tables = {STRENGTHS: Cost(cache=2 * len(last), seconds=pace("features", "strength_board") * last.board_count)}
         return tables | FEATURES[feature].costs(self, settings, r)
 
     def means_costs(self, name: str, dimensions: int, most: int, r: int | None = None) -> TableCosts:
-        """Estimate the cost of tables of mean values, for a given round and all later rounds.
+        """Estimate the cost of mean values, for a given round and all later rounds.
 
         If `r` is None, the tables begin with the start of the hand.
 
@@ -319,7 +319,7 @@ class Features:
         return costs
 
     def ochs_costs(self, opponents: int, r: int) -> TableCosts:
-        """Estimate the cost of tables for opponent cluster hand strength (OCHS), and of tables that these need."""
+        """Estimate the cost of opponent cluster hand strength (OCHS), with all tables that it needs."""
         name, last = f"ochs-{opponents}", self._holdings(self.deal.board_sizes[-1])
         each = pace("features", "strength_board") + pace("features", "opponent_board") * opponents
         seconds = each * last.board_count
@@ -418,7 +418,7 @@ def _make(deal: Deal, folder: Path, settings: FeatureSettings, wanted: tuple[str
 
 @dataclass(frozen=True)
 class Feature:
-    """A property of hands by which they are sorted into buckets, such as the histogram of their strength.
+    """A property of hands by which they are sorted into buckets, such as a histogram of hand strength.
 
     Parameters
     ----------

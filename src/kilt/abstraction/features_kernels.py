@@ -1,4 +1,4 @@
-"""Compiled loops that compute the strength of hands, and sum it over all ways to complete a board."""
+"""Compiled loops that compute hand strength, and sum it over all completions of a board."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def final_strengths(
     opponents: int,
     codes: npt.NDArray[np.int16],
 ) -> None:
-    """Compute the strength of every hand on some complete boards: twice the wins plus the ties against all other hands.
+    """Compute the strength of every hand on complete boards: twice its wins, plus its ties.
 
     The first row of `scratch` has a 1 for each hand; its second row and `numbers` are working memory.
     """
@@ -57,7 +57,7 @@ def final_ochs(
     whole_share: int,
     out: npt.NDArray[np.uint16],
 ) -> None:
-    """Compute the strength of every hand on some complete boards, against each of several clusters of opponent hands.
+    """Compute the strength of every hand on complete boards against each cluster of opponent hands.
 
     The unit is 1/`whole_share`. `clusters` has a row of weights over hands for each cluster, with rows of zeros up to a
     multiple of `LANES`. If no hand of a cluster is possible, the strength is one half. `scratch` has four rows with the
@@ -95,7 +95,7 @@ def find_later(
     cards: IntArray,
     rows: npt.NDArray[np.int32],
 ) -> int:
-    """For each hand on a board, look up its value in the next round, for every way to deal the next cards.
+    """Look up the next-round value of every hand on a board, for each possible next card.
 
     `rows` [pick, holding] gets the rows, with −1 if the holding is impossible. The row is the number of the later
     holding or, if values are `coded`, its code. `picks` are sets of indices into the cards that the board leaves.
@@ -129,7 +129,7 @@ def find_later(
 
 @kernel
 def sum_later_values(rows: npt.NDArray[np.int32], worth: npt.NDArray[Any], out: npt.NDArray[Any]) -> None:
-    """For each hand on a board, sum its values in the next round over all ways to deal the next cards.
+    """Sum the next-round values of every hand on a board over all possible next cards.
 
     `rows` [pick, holding] has the rows of `worth` to add; −1 stands for no row.
     """

@@ -1,4 +1,4 @@
-"""Sort hands into buckets separately for each class of similar boards [Brown15 algorithm 1].
+"""Build buckets separately within each class of similar boards [Brown15 algorithm 1].
 
 In the round of the classes, hands are sorted separately in each class and each bucket of an earlier round.
 Later rounds would need a bucket for each hand on each board as dealt: 2.4 billion on the river. To avoid these tables,
@@ -27,7 +27,10 @@ from kilt.errors import AbstractionError
 
 
 class ClassBuckets(NamedTuple):
-    """The bucket of every group of similar hands (a code), in every class of boards."""
+    """The bucket of every small group of similar hands, in every class of boards.
+
+    The number of such a group is called a code.
+    """
 
     bucket: Labels  # [class, code]
     sizes: IntArray  # [bucket] number of deals
@@ -35,7 +38,9 @@ class ClassBuckets(NamedTuple):
 
 
 def code_steps(fitting: StepFitter) -> tuple[BucketStep, ...]:
-    """Return the steps that sort hands into small groups of similar hands (codes), which are clustered later.
+    """Return the steps that sort hands into small groups, which are clustered later.
+
+    The number of such a group is called a code.
 
     All classes of boards share the codes. The steps are those of the round, with more buckets.
     """
@@ -52,7 +57,9 @@ def code_steps(fitting: StepFitter) -> tuple[BucketStep, ...]:
 def sort_codes(
     fitting: StepFitter, steps: tuple[BucketStep, ...], classes: BoardClasses, codes: Array, count: int
 ) -> ClassBuckets:
-    """Cluster small groups of similar hands (codes) into buckets, separately for each class of boards.
+    """Cluster small groups of similar hands into buckets, separately for each class of boards.
+
+    The number of such a group is called a code.
 
     `codes` is [board, hand].
 

@@ -1,4 +1,4 @@
-"""Assign a number to each pair of a hand and a board. Pairs that differ only by suits share a number.
+"""Index all pairs of a hand and a board, up to suit isomorphism.
 
 A holding is a canonical board and one of its hands; hands that differ only by suits that are interchangeable on the
 board are one holding. Holdings are numbered board by board, so that the holdings of a board are contiguous and their
@@ -29,9 +29,9 @@ from kilt.cards.isomorphism import Isomorphism
 
 
 class Holdings:
-    """A numbering of all pairs of a hand and a board in one round.
+    """An index of all pairs of a hand and a board in one round.
 
-    Pairs that differ only by the names of suits share a number.
+    Pairs that differ only by the names of suits share an index.
     """
 
     def __init__(self, dealt: Sequence[int], deck: Deck, hole_cards: int) -> None:
@@ -42,7 +42,7 @@ class Holdings:
 
     @property
     def board_count(self) -> int:
-        """The number of canonical boards of the round, known without listing them."""
+        """The number of canonical boards of the round, computed without listing them."""
         return self._orbits()
 
     def _orbits(self, *hand: int) -> int:
@@ -56,17 +56,20 @@ class Holdings:
 
     @property
     def boards(self) -> ByteArray:
-        """The canonical boards of the round, one for all boards that differ only by suits, shape (boards, cards)."""
+        """The canonical boards of the round, shape (boards, cards).
+
+        Each stands for all boards that differ from it only by suits.
+        """
         return self._rounds[-1].cards
 
     @property
     def symmetry(self) -> npt.NDArray[np.int32]:
-        """For each canonical board, a bit mask of the suit permutations that leave the board unchanged."""
+        """The suit permutations that leave each canonical board unchanged, as a bit mask."""
         return self._rounds[-1].symmetry
 
     @cached_property
     def deal_counts(self) -> IntArray:
-        """For each canonical board, how many dealt boards differ from it only by the names of suits."""
+        """The number of dealt boards that each canonical board stands for."""
         return count_dealt_boards(self._rounds)
 
     @cached_property
@@ -76,7 +79,7 @@ class Holdings:
 
     @cached_property
     def tables(self) -> HoldingTables:
-        """The arrays with which compiled code numbers pairs of a hand and a board.
+        """The arrays that compiled code needs to index pairs of a hand and a board.
 
         They are counted on first use; looking up buckets takes `index` alone.
         """
@@ -93,21 +96,23 @@ class Holdings:
 
     @cached_property
     def weights(self) -> IntArray:
-        """How many deals each numbered pair of hand and board stands for; they differ only by the names of suits."""
+        """The number of deals that each indexed pair of a hand and a board stands for."""
         return self.weights_of_boards(0, len(self.boards))
 
     def weights_of_boards(self, start: int, end: int) -> IntArray:
-        """Return the entries of `weights` for a range of boards, from `start` up to `end`."""
+        """Return the weights of all hands on the boards from `start` up to `end`."""
         weights = np.zeros(self.tables.first[end] - self.tables.first[start], dtype=np.int64)
         kernels.weigh_holdings(self.tables, start, end, self.deal_counts, self.workspace(), weights)
         return weights
 
     def workspace(self) -> npt.NDArray[np.int32]:
-        """Allocate scratch memory for the kernels that assign numbers to the hands on a board."""
+        """Allocate scratch memory for kernels that index the hands on a board."""
         return np.empty(comb(self.deck.size, self.hole_cards), dtype=np.int32)
 
     def number_hands(self, board: Sequence[int]) -> tuple[int, IntArray]:
-        """Assign a number to each hand on a dealt board. Returns the index of the canonical board, and the numbers.
+        """Index the hands on a dealt board.
+
+        Returns the index of the canonical board, and the index of each hand.
 
         The index of a hand that shares a card with the board is −1.
 
@@ -124,7 +129,7 @@ class Holdings:
 
 @lru_cache(maxsize=16)
 def holdings(dealt: tuple[int, ...], deck: Deck = FULL, hole_cards: int = 2) -> Holdings:
-    """Assign a number to each pair of a hand and a board in a round. Pairs that differ only by suits share a number.
+    """Index all pairs of a hand and a board in one round, up to suit isomorphism.
 
     `dealt` has the number of board cards that each round deals. A single number makes the board a set.
     """

@@ -1,4 +1,4 @@
-"""Compiled loops that assign numbers to pairs of a hand and a board, and look up their buckets."""
+"""Compiled loops that index pairs of a hand and a board, and look up their buckets."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ Numbers: TypeAlias = npt.NDArray[np.int32]
 
 
 class HoldingIndex(NamedTuple):
-    """Look-up tables that find the canonical board of any dealt board, and rename the suits of hands accordingly."""
+    """Look-up tables that map a dealt board to its canonical board, and rename the suits of hands to match."""
 
     boards: BoardIndex
     moved: npt.NDArray[np.int32]  # [permutation, hand]
 
 
 class HoldingTables(NamedTuple):
-    """Arrays with which compiled code numbers pairs of a hand and a board. Pairs equal up to suits share a number."""
+    """Arrays for indexing pairs of a hand and a board in compiled code, up to suit isomorphism."""
 
     boards: BoardIndex
     moved: npt.NDArray[np.int32]  # [permutation, hand]
@@ -37,7 +37,7 @@ class HoldingTables(NamedTuple):
 
 @kernel
 def number_board(t: HoldingTables, board: int, numbers: npt.NDArray[np.int32]) -> int:
-    """Assign a number to each hand on a canonical board. Hands that differ only by suits may share one.
+    """Index the hands on a canonical board. Hands that differ only by suits may share an index.
 
     Writes each hand's number to `numbers`, from 0 on, and −1 if the hand shares a card with the board. Returns how many
     numbers there are.
@@ -53,7 +53,7 @@ def number_board(t: HoldingTables, board: int, numbers: npt.NDArray[np.int32]) -
 def prepare_board(
     t: HoldingTables, board: int, numbers: npt.NDArray[np.int32], held_by: IntArray, rest: IntArray
 ) -> int:
-    """Assign a number to each hand on a canonical board, and list the cards that remain in the deck.
+    """Index the hands on a canonical board, and list the cards that remain in the deck.
 
     `held_by` gets one hand of each number, and `rest` the cards. Returns how many numbers there are.
     """
@@ -85,7 +85,7 @@ def count_holdings(t: HoldingTables, numbers: Numbers, first: IntArray) -> None:
 
 @kernel
 def number_dealt_board(t: HoldingTables, cards: IntArray, canonical: Numbers, numbers: IntArray) -> int:
-    """Assign a number to each hand on a dealt board, and return the index of its canonical board.
+    """Index the hands on a dealt board, and return the index of its canonical board.
 
     Returns the index of the canonical board. Writes the number of each hand to `numbers`, and −1 if the hand shares a
     card with the board.
@@ -102,7 +102,7 @@ def number_dealt_board(t: HoldingTables, cards: IntArray, canonical: Numbers, nu
 
 @kernel
 def find_holdings(t: HoldingTables, start: int, end: int, other: HoldingTables, rows: IntArray) -> None:
-    """Find the number that each hand on a board had in an earlier round, when fewer cards were on the board.
+    """Find the index that each hand on a board had in an earlier round.
 
     `other` numbers the pairs of a hand and a board of that round; the cards of these boards are a set.
     """
@@ -128,7 +128,7 @@ def find_buckets(
     table: npt.NDArray[Any],
     buckets: npt.NDArray[np.int32],
 ) -> None:
-    """Look up the bucket that each hand on some boards had in an earlier round."""
+    """Look up the bucket that each hand on the given boards had in an earlier round."""
     size = other.cards.shape[1]
     numbers = np.empty(len(t.bits), dtype=np.int32)
     base = t.first[start]
@@ -144,11 +144,11 @@ def find_buckets(
 
 @kernel
 def weigh_holdings(t: HoldingTables, start: int, end: int, ways: IntArray, numbers: Numbers, weights: IntArray) -> None:
-    """For each hand on some boards, count the deals that differ from it only by the names of suits.
+    """Count the deals that each hand on the given boards stands for.
+
+    These deals differ only by suits.
 
     The counts are added to `weights`.
-
-    Hands that differ only by a renaming of suits are one hand.
     """
     for board in range(start, end):
         number_board(t, board, numbers)
@@ -162,7 +162,7 @@ def weigh_holdings(t: HoldingTables, start: int, end: int, ways: IntArray, numbe
 def fill_bucket_table(
     t: HoldingTables, start: int, end: int, buckets: npt.NDArray[np.int32], numbers: Numbers, table: npt.NDArray[Any]
 ) -> None:
-    """Write the bucket of every hand to a table with one row for each board and one column for each hand."""
+    """Fill a table with the bucket of every hand: one row per board, one column per hand."""
     for board in range(start, end):
         number_board(t, board, numbers)
         at = t.first[board] - t.first[start]
@@ -175,7 +175,7 @@ def fill_bucket_table(
 def look_up_buckets(
     index: HoldingIndex, table: npt.NDArray[Any], boards: IntArray, buckets: npt.NDArray[np.int32]
 ) -> np.int64:
-    """Look up the bucket of every hand on some boards, and return the largest bucket.
+    """Look up the bucket of every hand on the given boards. Returns the largest bucket.
 
     Buckets are written to `buckets`.
 
@@ -197,7 +197,7 @@ def look_up_buckets(
 def look_up_dealt_hands(
     index: HoldingIndex, table: npt.NDArray[Any], boards: IntArray, hands: IntArray, buckets: npt.NDArray[np.uint32]
 ) -> np.int64:
-    """Look up the bucket of each dealt hand on its board, and return the largest bucket.
+    """Look up the bucket of each dealt hand on its board. Returns the largest bucket.
 
     Buckets are written to `buckets`.
 
@@ -215,6 +215,6 @@ def look_up_dealt_hands(
 
 @kernel
 def add_weights(places: npt.NDArray[Any], weights: IntArray, sums: IntArray) -> None:
-    """Add each weight to the entry of `sums` with the matching index in `places`."""
+    """Add each weight to the entry of `sums` at the matching index in `places`."""
     for i in range(len(places)):
         sums[places[i]] += weights[i]

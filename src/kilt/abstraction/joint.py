@@ -1,4 +1,4 @@
-"""Compute how likely each pair of the players' bucket sequences is, and how often each sequence wins at showdown.
+"""Compute the joint probability of the players' bucket sequences, and the showdown results of each pair.
 
 In an abstract game, cards matter only through their buckets, round by round. So one table over pairs of bucket
 sequences describes all chance events of the game: the probability that player 0 has the first sequence, player 1 the
@@ -50,7 +50,7 @@ BATCH = 64  # boards per batch: 64 · 24 suits · 1,081 hands · 990 opponents a
 
 
 class Sequences(NamedTuple):
-    """All sequences of buckets that a player's hand can pass through up to a given round, in lexicographic order."""
+    """All bucket sequences that a player's hand can follow up to a given round, in lexicographic order."""
 
     parent: npt.NDArray[np.int32]  # [sequence] the sequence of the previous round; 0 in the first round
     bucket: npt.NDArray[np.int32]  # [sequence] the bucket in this round
@@ -58,7 +58,7 @@ class Sequences(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class JointTables:
-    """The probability of each pair of the players' bucket sequences, and the results of their showdowns.
+    """The probability of each pair of the players' bucket sequences, and their showdown results.
 
     Attributes
     ----------
@@ -93,11 +93,11 @@ class JointTables:
 
     @property
     def perfect_recall(self) -> bool:
-        """Whether players remember their earlier buckets: each bucket implies the buckets of all earlier rounds."""
+        """Whether the abstraction has perfect recall: each bucket implies the buckets of all earlier rounds."""
         return all(len(one.bucket) == len(np.unique(one.bucket)) for own in self.sequences for one in own)
 
     def save(self, path: Path, cards: str) -> None:
-        """Save the tables in a folder, together with the fingerprint of their card abstraction.
+        """Save the tables in a folder, with the fingerprint of their card abstraction.
 
         `cards` is that fingerprint.
         """
@@ -109,7 +109,10 @@ class JointTables:
 
     @classmethod
     def load(cls, path: Path, cards: str) -> JointTables:
-        """Load tables that `save` wrote. Raises ValueError if they belong to another card abstraction."""
+        """Load tables that `save` wrote.
+
+        Raises ValueError if they belong to another card abstraction.
+        """
         found = artifact.read(path, KIND, remedy=REMEDY)
         with artifact.damage_errors(path, REMEDY):
             if found.inputs["cards"] != cards:
@@ -132,7 +135,7 @@ def joint_tables(
     *,
     keep: bool = True,
 ) -> JointTables:
-    """Load or build the joint tables of a card abstraction: the probabilities of pairs of bucket sequences.
+    """Load or build the joint probabilities of the players' bucket sequences in a card abstraction.
 
     Building takes one pass over all complete boards up to suits: minutes for hold'em with five buckets per round. Large
     tables are kept in the cache folder.
@@ -180,7 +183,7 @@ def joint_tables(
 
 
 def require_few_buckets(name: str, numbers: Sequence[int]) -> None:
-    """Raise AbstractionError if some round has too many buckets to build joint tables."""
+    """Raise AbstractionError if a round has too many buckets for joint tables."""
     if max(numbers) > MAX_SEQUENCES:
         raise AbstractionError(
             f"{name} has {max(numbers):,} buckets in a round, and tables over pairs of bucket sequences take "
@@ -189,7 +192,7 @@ def require_few_buckets(name: str, numbers: Sequence[int]) -> None:
 
 
 def quickly_available(cards: PlayerAbstractions, boards: int) -> bool:
-    """Return whether the joint tables of a card abstraction are on disk, or can be built in little time.
+    """Return whether a card abstraction's joint tables are on disk or quick to build.
 
     `boards` is the number of complete boards up to suits.
     """
@@ -198,7 +201,7 @@ def quickly_available(cards: PlayerAbstractions, boards: int) -> bool:
 
 
 def load_cached_tables(cards: str) -> JointTables | None:
-    """Load the joint tables of a card abstraction from the cache folder. Returns None if they are not there.
+    """Load a card abstraction's joint tables from the cache folder, or return None.
 
     `cards` is the fingerprint of the card abstraction.
     """
@@ -248,7 +251,7 @@ class _Player:
         self.sequences.append(Sequences(parent.astype(np.int32), bucket.astype(np.int32)))
 
     def sequence_indices(self, r: int, low: int, high: int) -> npt.NDArray[np.int32]:
-        """Return the index of each hand's bucket sequence, on some boards of a round, shape (boards, hands).
+        """Return the index of each hand's bucket sequence on the given boards, shape (boards, hands).
 
         Entries of hands that share a card with the board are arbitrary.
         """

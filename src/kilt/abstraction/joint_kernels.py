@@ -1,4 +1,4 @@
-"""Compiled loops that count showdown results for each pair of the players' bucket sequences."""
+"""Compiled loops that count showdown results for each pair of bucket sequences."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def mark_sequences(
     card_bit: IntArray,
     seen: BoolArray,
 ) -> None:
-    """On some boards, mark which buckets can follow each bucket sequence of the earlier rounds.
+    """Mark which buckets can follow each bucket sequence of the earlier rounds, on the given boards.
 
     `seen` is [earlier sequence, bucket]; `before` and `buckets` are [board, hand]; `boards` is [board, card].
     """
@@ -64,7 +64,7 @@ def add_pairs(
     wins: FloatArray,
     ties: FloatArray,
 ) -> None:
-    """Count the wins and ties of hands against each other on complete boards, by pairs of bucket sequences.
+    """Count wins and ties on complete boards for each pair of the players' bucket sequences.
 
     Adds to `wins` and `ties` [own sequence, other sequence]. `own` and `other` are [board, hand] sequences; a pair
     counts with the weight of its board. The loop visits hands from the weakest on: earlier hands lose to the current

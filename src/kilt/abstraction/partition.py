@@ -1,4 +1,4 @@
-"""Cluster objects from a matrix of their distances, without coordinates ([Brown15 §2.3]; [Schmid15]).
+"""Cluster objects from their pairwise distances, without coordinates ([Brown15 §2.3]; [Schmid15]).
 
 ========  ============================================================================================================
 name      distance of a point from a cluster, and moves of points
@@ -37,7 +37,7 @@ PASSES = 200  # maximum number of passes: the other methods converge, the printe
 
 
 class DistanceClustering(NamedTuple):
-    """The result of clustering by distances: a cluster for each object, and the total error."""
+    """The result of clustering by pairwise distances: the cluster of each object, and the total error."""
 
     labels: Labels  # [point]; clusters are numbered in the order of their first points
     clusters: int  # number of non-empty clusters
@@ -48,7 +48,7 @@ class DistanceClustering(NamedTuple):
 def partition(
     distances: Array, k: int, *, way: str = "sum", restarts: int = 1, seed: int = 0, passes: int = PASSES
 ) -> DistanceClustering:
-    """Cluster objects into at most `k` clusters, given a matrix of the distances between all objects.
+    """Cluster objects into at most `k` clusters, given the distance of each pair.
 
     Returns the best of several restarts.
 
@@ -70,7 +70,10 @@ def partition(
 
 
 def check_distances(distances: Array) -> None:
-    """Raise AbstractionError unless distances are a symmetric, non-negative matrix with zeros on the diagonal."""
+    """Check that distances are a symmetric, non-negative matrix with a zero diagonal.
+
+    Raises AbstractionError otherwise.
+    """
     if distances.ndim != 2 or distances.shape[0] != distances.shape[1]:
         raise AbstractionError(f"distances have the shape {distances.shape}: a square matrix is needed")
     wrong = np.argwhere(~np.isfinite(distances) | (distances < 0))
@@ -82,9 +85,9 @@ def check_distances(distances: Array) -> None:
 
 
 def draw_seeds(distances: Array, k: int, rng: np.random.Generator) -> npt.NDArray[np.int64]:
-    """Draw `k` objects as initial cluster centres. Objects far from the centres drawn so far are preferred.
+    """Draw `k` objects as initial cluster centres, with a preference for distant objects.
 
-    The probability of a point is proportional to its squared distance from the nearest of them.
+    The probability of a point is proportional to its squared distance from the nearest centre drawn so far.
     """
     seeds = [int(rng.integers(len(distances)))]
     nearest = distances[seeds[0]].astype(np.float64)

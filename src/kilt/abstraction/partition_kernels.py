@@ -1,4 +1,4 @@
-"""Compiled loops that improve clusters by moving single objects or by exchanging their centres (medoids)."""
+"""Compiled loops that improve clusters by moving single objects or by swapping medoids."""
 
 from __future__ import annotations
 
@@ -13,7 +13,9 @@ LEAST = 1e-9  # minimum gain of a move, relative to the distances that it change
 
 @kernel
 def move_points(distances: Singles, passes: int, mean: bool, labels: Labels, sums: FloatArray) -> int:
-    """Move objects to better clusters, one at a time, until no move helps. Returns the number of passes.
+    """Move objects to better clusters, one at a time, until no move helps.
+
+    Returns the number of passes.
 
     Writes `labels`, and to `sums` [point, cluster] each point's sum of distances from the members. Every move lowers
     the sum over clusters of the distances inside, or with `mean` of these divided by the cluster's size. A cluster
@@ -60,7 +62,7 @@ def move_points(distances: Singles, passes: int, mean: bool, labels: Labels, sum
 
 @kernel
 def swap_medoids(distances: Singles, passes: int, medoids: IntArray, labels: Labels) -> int:
-    """Exchange the central objects (medoids) of clusters by FasterPAM until no exchange helps.
+    """Improve clusters by swapping their medoids until no swap helps (FasterPAM).
 
     Returns the number of passes.
 
@@ -140,7 +142,7 @@ def find_two_nearest(
     near: FloatArray,
     further: FloatArray,
 ) -> None:
-    """Find the two medoids nearest to object `i`. Writes their indices and distances.
+    """Find the two medoids nearest to object `i`, and write their indices and distances.
 
     A medoid is nearest to itself. `row` has the distances of the point from all points. If there is only one medoid,
     `far` stands for the distance from the second.
@@ -159,7 +161,7 @@ def find_two_nearest(
 
 @subkernel
 def sum_removals(first: Labels, near: FloatArray, further: FloatArray, removal: FloatArray) -> None:
-    """Compute for each medoid how much the sum of all distances to the nearest medoid would grow without it.
+    """Compute how much the total distance to the nearest medoid grows if each medoid is removed.
 
     The points of a removed medoid go to their second nearest medoid.
     """

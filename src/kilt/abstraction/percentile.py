@@ -1,4 +1,4 @@
-"""Percentile buckets: hands are sorted by a value, and divided into buckets of equal weight [Johanson16 §5.2].
+"""Sort hands by a value, and divide them into buckets of equal weight [Johanson16 §5.2].
 
 Hands with equal values share a bucket, so buckets are as equal as the values allow, and none is empty.
 
@@ -19,7 +19,7 @@ from kilt.errors import AbstractionError
 
 
 def percentile_buckets(values: npt.NDArray[Any], weights: npt.NDArray[Any], buckets: int) -> IntArray:
-    """Sort points by value and divide them into buckets of equal weight. Returns the bucket of each point.
+    """Sort points by value, divide them into buckets of equal weight, and return each point's bucket.
 
     The points with the lowest values are in bucket 0.
     """
@@ -29,7 +29,7 @@ def percentile_buckets(values: npt.NDArray[Any], weights: npt.NDArray[Any], buck
 
 
 def cut_points(mass: npt.NDArray[Any], buckets: int, where: str = "") -> IntArray:
-    """Return the positions at which sorted values are divided into buckets of equal weight.
+    """Return the cut points that divide sorted values into buckets of equal weight.
 
     The result has the index of the first distinct value of each bucket but the first.
 

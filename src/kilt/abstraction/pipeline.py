@@ -51,7 +51,10 @@ from kilt.errors import AbstractionError, ArtifactError
 
 
 def check_plan(identity: AbstractionSpec) -> None:
-    """Raise AbstractionError if a plan of a card abstraction does not fit the cards of the game."""
+    """Check that a plan of a card abstraction fits the cards of the game.
+
+    Raises AbstractionError otherwise.
+    """
     plan, deal = identity.plan, identity.deal
     rounds = len(deal.board_cards)
     if len(plan.rounds) != rounds and (plan.rounds or not plan.public):  # a plan may have classes of boards only
@@ -76,14 +79,17 @@ def check_plan(identity: AbstractionSpec) -> None:
 
 
 def require_packages(plan: Plan, out: Path) -> None:
-    """Raise AbstractionError if a package that the build needs is not installed."""
+    """Check that all packages that the build needs are installed.
+
+    Raises AbstractionError otherwise.
+    """
     for public in plan.public:
         if public.method == "schmid" and not public.boards and not artifact.exists(classes_folder(out, public)):
             import_transport()
 
 
 def bucket_numbers(plan: Plan, deal: Deal) -> tuple[int, ...]:
-    """Return the number of buckets that a plan has in each round.
+    """Return the number of buckets in each round of a plan.
 
     >>> from kilt.abstraction.plan import plan_named
     >>> bucket_numbers(plan_named("PR-PHS-PHS 5-4-3-2", (0, 3, 1, 1)), Deal())
@@ -97,7 +103,7 @@ def bucket_numbers(plan: Plan, deal: Deal) -> tuple[int, ...]:
 
 
 def groups_before(plan: Plan, r: int, before: int) -> int:
-    """Return into how many groups a round divides its hands before clustering. Each group is clustered on its own.
+    """Return how many groups of hands a round clusters separately.
 
     The groups are the buckets of the previous round if these are remembered, else the classes of boards.
     """
@@ -107,18 +113,18 @@ def groups_before(plan: Plan, r: int, before: int) -> int:
 
 
 def looks_ahead(plan: Plan, r: int) -> bool:
-    """Return whether a round clusters hands by the buckets that they reach in the next round (potential-aware)."""
+    """Return whether a round's buckets are potential-aware: hands are clustered by their next-round buckets."""
     return any(FEATURES[step.feature].metric == NEXT for step in plan.rounds[r].steps)
 
 
 def ground_metric(plan: Plan, r: int) -> str:
-    """Return the metric for distances between bucket centroids of a round, such as ``"emd"``."""
+    """Return the metric for distances between a round's bucket centroids, such as ``"emd"``."""
     metric = FEATURES[plan.rounds[r].steps[-1].feature].metric
     return ground_metric(plan, r + 1) if metric == NEXT else metric
 
 
 def rounds_needed(plan: Plan, r: int) -> set[int]:
-    """Return the rounds whose buckets must be built before those of round `r`.
+    """Return the rounds that must be built before round `r`.
 
     The previous round is one if its buckets are remembered, the next round if its buckets are used.
     """
@@ -127,7 +133,7 @@ def rounds_needed(plan: Plan, r: int) -> set[int]:
 
 
 def build_order(plan: Plan) -> list[int]:
-    """Return the rounds in an order in which they can be built: each after the rounds on which it depends."""
+    """Return the rounds in build order: each follows the rounds on which it depends."""
     rounds, found = range(len(plan.rounds)), list[int]()
     while len(found) < len(rounds):
         for r in rounds:
@@ -152,7 +158,7 @@ def build(
     engine: Engine | None = None,
     like: Path | None = None,
 ) -> CardAbstraction:
-    """Build a card abstraction in a folder. An interrupted build continues with the first unfinished round.
+    """Build a card abstraction in a folder, or resume an interrupted build.
 
     Parameters
     ----------
@@ -198,7 +204,7 @@ def build_rounds(
     seconds: float | None = None,
     like: Path | None = None,
 ) -> dict[int, RoundBuckets]:
-    """Build only some rounds of a card abstraction, and the rounds on which they depend."""
+    """Build some rounds of a card abstraction, with the rounds on which they depend."""
     plan = identity.plan
     require_packages(plan, out)  # before `check_plan`, which may compile kernels
     check_plan(identity)
@@ -249,14 +255,14 @@ def _base_round(public: PublicPlan, deal: Deal, features: Features, out: Path, r
 
 
 def base_folder(identity: AbstractionSpec, cache: Path) -> Path:
-    """Return the cache folder of the base abstraction: a small card abstraction, built only to compare boards."""
+    """Return the cache folder of the base abstraction, a small card abstraction used only to compare boards."""
     return cache / "bases" / identity.fingerprint
 
 
 def base_spec(public: PublicPlan, deal: Deal) -> AbstractionSpec:
-    """Return the specification of the base abstraction: a small card abstraction, built only to compare boards.
+    """Return the specification of the base abstraction, a small card abstraction used only to compare boards.
 
-    It is read from a folder, or describes an abstraction that has yet to be built.
+    The specification is read from a folder, or describes an abstraction that has yet to be built.
     """
     if public.base and (Path(public.base) / DESCRIPTION).is_file():
         there = AbstractionSpec.read(Path(public.base))
@@ -288,7 +294,7 @@ def _begin(identity: AbstractionSpec, out: Path) -> None:
 
 
 def same_buckets(one: AbstractionSpec, other: AbstractionSpec, r: int) -> bool:
-    """Return whether two card abstractions have the same buckets in a given round.
+    """Return whether two card abstractions have equal buckets in a round.
 
     Returns False if the round depends on other rounds.
 
@@ -392,7 +398,7 @@ def _build_round(
 
 
 def next_round_groups(identity: AbstractionSpec, r: int) -> int:
-    """Return into how many groups the buckets of the next round fall, if each hand can reach only one group.
+    """Return into how many groups the next round's buckets fall, if each hand can reach only one group.
 
     These groups, called blocks, are classes of boards that both rounds know. If the previous round uses the buckets of
     round `r`, and sees more of its buckets at once, blocks are as large as in that round, so that all buckets that are
@@ -403,7 +409,7 @@ def next_round_groups(identity: AbstractionSpec, r: int) -> int:
 
 
 def used_by_previous_round(identity: AbstractionSpec, r: int) -> bool:
-    """Return whether the previous round clusters its hands by the buckets that they reach in round `r`.
+    """Return whether the previous round clusters its hands by their buckets in round `r`.
 
     A lossless round does not look at the next.
     """

@@ -1,4 +1,4 @@
-"""Plans of card abstractions: how many buckets each round has, and how hands are sorted into them.
+"""Plan a card abstraction: the number of buckets in each round, and how hands are sorted into them.
 
 ``IR-KE-KO 169-9000-9000-9000`` means imperfect recall, k-means on the earth mover's distance in all rounds but the
 last, k-means on OCHS in the last, and these numbers of buckets in the rounds [Johanson16 §5.5]. With perfect recall,
@@ -50,7 +50,7 @@ SHAPE = 2.5  # ratio of the factors in 5 × 2 and in 150 × 60, the nested perce
 
 
 class PlanRecord(Record):
-    """Base class of plans, which can be read from TOML files."""
+    """Base class of plans that are read from TOML files."""
 
     ERROR_CLASS: ClassVar[type[KiltError]] = AbstractionError
     EXAMPLE: ClassVar[str] = "`plan_named(NAME).toml()`"
@@ -58,7 +58,7 @@ class PlanRecord(Record):
 
 @dataclass(frozen=True)
 class BucketStep(PlanRecord):
-    """One step of sorting hands into buckets: it divides each bucket of the previous step by one feature.
+    """One step of sorting hands into buckets, which divides the previous step's buckets by one feature.
 
     Parameters
     ----------
@@ -102,7 +102,9 @@ class RoundPlan(PlanRecord):
 
     @property
     def buckets(self) -> int:
-        """The number of buckets in the round. With perfect recall: inside each bucket of the previous round.
+        """The number of buckets in the round.
+
+        With perfect recall, it is the number inside each bucket of the previous round.
 
         It is 0 if the round is lossless.
         """
@@ -111,7 +113,7 @@ class RoundPlan(PlanRecord):
 
 @dataclass(frozen=True)
 class PublicPlan(PlanRecord):
-    """The plan for grouping a round's boards into classes, each with its own buckets later [Brown15 §2.1].
+    """The plan for grouping a round's boards into classes, so that each class can have its own buckets [Brown15 §2.1].
 
     Parameters
     ----------
@@ -165,7 +167,7 @@ class PublicPlan(PlanRecord):
 
 @dataclass(frozen=True)
 class Plan(PlanRecord):
-    """The plan of a card abstraction: how many buckets each round has, and how hands are sorted into them.
+    """The plan of a card abstraction: the number of buckets in each round, and how hands are sorted into them.
 
     Parameters
     ----------
@@ -203,11 +205,11 @@ class Plan(PlanRecord):
 
     @property
     def settings(self) -> FeatureSettings:
-        """The settings for computing features of hands, such as the number of bins in histograms."""
+        """The settings for features of hands, such as the number of histogram bins."""
         return FeatureSettings(self.bins, self.opponents)
 
     def public_at(self, r: int) -> PublicPlan | None:
-        """Return the classes of boards that the plan uses in a given round, or None if it uses none.
+        """Return the board classes that the plan uses in a given round, or None.
 
         These are the classes of the latest round with classes, up to this round.
         """
@@ -215,12 +217,14 @@ class Plan(PlanRecord):
         return next(known, None)
 
     def classes_at(self, r: int) -> int:
-        """Return how many classes of boards a round distinguishes; 1 if the plan has no classes."""
+        """Return the number of board classes in a given round, which is 1 without classes."""
         public = self.public_at(r)
         return prod(one.classes for one in self.public if public and one.round <= public.round)
 
     def uses_codes(self, r: int) -> bool:
-        """Return whether a round first puts similar hands into small groups (codes), and then clusters the codes.
+        """Return whether a round sorts hands into small groups first, and then clusters these groups.
+
+        The number of such a group is called a code.
 
         Each class of boards then maps codes to buckets.
         """
@@ -249,7 +253,7 @@ def read_plan(path: Path) -> Plan:
 
 
 def parse_plan(data: Mapping[str, Any]) -> Plan:
-    """Create a plan from plain data, such as the content of a TOML or JSON file."""
+    """Create a plan from the content of a TOML or JSON file."""
     if isinstance(data, Mapping) and "public" in data:
         data = {"rounds": [], **data}  # a plan may have classes of boards only
     return record_of(Plan, data)
@@ -324,7 +328,7 @@ def _require_few(buckets: int) -> None:
 
 
 def percentile_steps(buckets: int) -> tuple[BucketStep, ...]:
-    """Return the two steps that sort hands into `buckets` groups of equal size: by E[HS²], then by E[HS]."""
+    """Return two steps that sort hands into `buckets` groups of equal size: by E[HS²], then by E[HS]."""
     return _steps(NESTED, (buckets,), last=False)
 
 

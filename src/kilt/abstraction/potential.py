@@ -1,4 +1,4 @@
-"""Potential-aware buckets: two hands are similar if they are likely to reach similar buckets in the next round.
+"""Cluster hands by the buckets that they are likely to reach in the next round (potential-aware).
 
 The method is that of Ganzfried and Sandholm (2014). A point is a hand's distribution over the buckets of the next
 round, and the distance of two points is the earth mover's distance, where moving from one of these buckets to another
@@ -29,9 +29,9 @@ NEIGHBOURS = 128  # number of a cluster's neighbours whose distances from it are
 def ground_distances(
     centroids: Singles, *, absolute: bool, distances: Singles | None = None, blocks: int = 1
 ) -> GroundDistances:
-    """Compute the distances between the buckets of the next round, for earth mover's distances between hands.
+    """Compute the distances between next-round buckets, on which earth mover's distances between hands are based.
 
-    They are the distances of the buckets' centroids, unless `distances` has better ones. If there are several blocks
+    The distances are those of the buckets' centroids, unless `distances` has better ones. If there are several blocks
     (see `GroundDistances`), `distances` has the distances within each.
     """
     if distances is None:
@@ -43,7 +43,7 @@ def ground_distances(
 
 
 def distances_in_group(ground: GroundDistances, bucket: int) -> tuple[GroundDistances, int]:
-    """Return the distances between next-round buckets of one group, namely the group of a given bucket.
+    """Return the distances between the next-round buckets in the same group as a given bucket.
 
     The group is called a block. The second result is its first bucket.
     """
@@ -63,7 +63,7 @@ def _distances(centroids: Singles, absolute: bool, blocks: int) -> Singles:
 
 
 def cluster_centres(means: Singles, ground: GroundDistances) -> Singles:
-    """Return the centre of each cluster of hands, as the mean position of the buckets that follow in the next round.
+    """Return the centre of each cluster of hands: the mean position of its next-round buckets.
 
     The shape is (clusters, dimensions). All blocks have the same number of clusters.
     """
@@ -74,7 +74,7 @@ def cluster_centres(means: Singles, ground: GroundDistances) -> Singles:
 
 
 def centre_columns(means: Singles, ground: GroundDistances) -> Singles:
-    """Return the centres of clusters as the columns of an array, which makes comparisons with a point fast.
+    """Return the centres of clusters as the columns of an array, for fast comparisons with a point.
 
     The shape is (dimensions, clusters).
     """
@@ -88,7 +88,7 @@ def mean_distances(
     threads: int = 1,
     tick: Callable[[float], None] = lambda share: None,
 ) -> Singles:
-    """Return the earth mover's distance between the mean distributions of each pair of clusters.
+    """Return the earth mover's distance between each pair of cluster means.
 
     A mean is a distribution over next-round buckets. The shape is (clusters, clusters of a block): distances are
     computed only within each block of clusters.
@@ -113,7 +113,7 @@ def mean_distances(
 
 
 def sample_size(k: int) -> int:
-    """Return how many points to sample in order to compute `k` clusters."""
+    """Return the number of sample points for computing `k` clusters."""
     return SAMPLE * -(-k // 1000)
 
 
@@ -128,7 +128,7 @@ def fit_clusters(
     tick: Callable[[float], None] = lambda share: None,
     stop: Callable[[], bool] = lambda: False,
 ) -> Singles:
-    """Cluster hands by the probabilities with which they reach each bucket of the next round.
+    """Cluster hands by their probabilities of reaching each bucket of the next round.
 
     Returns the mean distribution of each of the `k` clusters.
 

@@ -1,4 +1,4 @@
-"""Compiled loops for potential-aware clustering: earth mover's distances between hands and clusters."""
+"""Compiled loops for potential-aware clustering by earth mover's distances."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ CHECKED = 8  # number of positions after which to test whether the lower bound s
 
 
 class GroundDistances(NamedTuple):
-    """The distances between the buckets of the next round, which earth mover's distances between hands need.
+    """The distances between next-round buckets, on which earth mover's distances between hands are based.
 
     If boards have classes, no hand reaches buckets of two classes: buckets then form blocks of equal size, one after
     the other, and only distances within a block exist.
@@ -40,7 +40,7 @@ def next_buckets(
     rows: IntArray,
     out: Labels,
 ) -> None:
-    """For each hand, look up its bucket in the next round for every way to deal the next cards.
+    """Look up each hand's bucket in the next round, for every possible next card.
 
     This is done for some holdings of some boards: `rows` has the output row of each holding; −1 leaves the holding out.
     """
@@ -94,12 +94,12 @@ def make_workspace(buckets: int) -> EmdWorkspace:
 def greedy_distance(
     count: int, means: Singles, m: int, ground: GroundDistances, enough: np.float32, room: EmdWorkspace
 ) -> np.float32:
-    """Approximate the earth mover's distance between a hand and a cluster by a fast greedy method.
+    """Approximate the earth mover's distance between a hand and a cluster with a fast greedy method.
 
     See algorithm 2 of Ganzfried and Sandholm (2014).
 
-    The point has `count` buckets, which `room` holds. In turns, each takes its share from the mean's nearest bucket
-    that has something left. If the distance is going to be `enough` or more, returns a lower bound.
+    The hand is a point with `count` buckets, which `room` holds. In turns, each takes its share from the mean's nearest
+    bucket     that has something left. If the distance is going to be `enough` or more, returns a lower bound.
     """
     bucket, share, here, due, left = room
     buckets, total, tiny = means.shape[1], np.float32(0), np.float32(1e-7)
@@ -136,7 +136,9 @@ def greedy_distance(
 
 @kernel
 def count_next_buckets(point: Labels, i: int, often: Labels, room: EmdWorkspace) -> int:
-    """List the next-round buckets that a hand can reach, with their probabilities. Returns their number.
+    """List the next-round buckets that a hand can reach, with their probabilities.
+
+    Returns the number of buckets.
 
     `often` [position in the block] is zero before and after.
     """
@@ -166,7 +168,7 @@ def assign_hands(
     labels: Labels,
     costs: Singles,
 ) -> int:
-    """Assign each hand to the nearest cluster, by the probabilities with which it reaches next-round buckets.
+    """Assign each hand to the nearest cluster, by the probabilities of its next-round buckets.
 
     Writes the labels, and the distances of the points from their means. Returns the number of changed labels.
 
@@ -226,7 +228,7 @@ def assign_hands(
 def neighbour_distances(
     means: Singles, near: Labels, ground: GroundDistances, found: Singles, start: int, end: int
 ) -> None:
-    """Compute the earth mover's distances between some clusters and their nearest neighbours.
+    """Compute the earth mover's distances between clusters and their nearest neighbours.
 
     Clusters are given by their means; `near` has the neighbours, which are in the same block.
     """
@@ -240,7 +242,7 @@ def neighbour_distances(
 
 @kernel
 def list_mean_buckets(means: Singles, m: int, first: int, room: EmdWorkspace) -> int:
-    """List the next-round buckets in the mean distribution of a cluster, and return their number.
+    """List the next-round buckets in a cluster's mean distribution. Returns their number.
 
     Their probabilities are listed as well.
 

@@ -1,4 +1,4 @@
-"""Compute distances between boards by one of three published methods. Close boards are later put in one class.
+"""Compute distances between boards by one of three published methods, so that similar boards can share a class.
 
 A public state is the information that all players share: in poker a board, up to a renaming of suits. Its description
 is the set of private hands that are possible on it, and the description of a hand is its bucket in a *base
@@ -55,7 +55,7 @@ SHARES = 256  # maximum number of parts of a batch, for threads or processes
 
 
 class BoardSample(NamedTuple):
-    """Some boards of a round, chosen to be compared with each other."""
+    """A sample of a round's boards, for measuring distances between them."""
 
     deal: Deal
     r: int
@@ -69,7 +69,7 @@ class BoardSample(NamedTuple):
 
     @property
     def hands(self) -> int:
-        """The number of hands that are possible on each sampled board."""
+        """The number of possible hands on each sampled board."""
         return comb(self.deal.deck.size - self.deal.board_sizes[self.r], self.deal.hole_cards)
 
     def counts(self, base: RoundBuckets) -> Counts:
@@ -87,7 +87,7 @@ class BoardSample(NamedTuple):
 
 
 class BoardComparison(NamedTuple):
-    """Everything that a method needs to compute distances between boards, with a cache folder for the results."""
+    """Everything needed to compute distances between boards, with a cache folder for the results."""
 
     states: BoardSample
     public: PublicPlan
@@ -100,7 +100,7 @@ class BoardComparison(NamedTuple):
 
 
 def base_plan(deal: Deal, public: PublicPlan) -> Plan:
-    """Return the plan of the card abstraction by which a published method compares boards.
+    """Return the plan of the card abstraction with which a published method compares boards.
 
     For decks other than the paper's, the plan is similar. Only the rounds in use are built.
     """
@@ -117,7 +117,7 @@ def base_plan(deal: Deal, public: PublicPlan) -> Plan:
 
 
 def tartanian7(comparing: BoardComparison) -> Singles:
-    """Compare boards by the method of the agent Tartanian7: the share of hands whose buckets do not match.
+    """Compare boards by the method of Tartanian7: the share of hands whose buckets do not match.
 
     Returns the distance of each pair of boards.
 
@@ -129,9 +129,10 @@ def tartanian7(comparing: BoardComparison) -> Singles:
 
 
 def total_variation(counts: Counts, hands: int, threads: int = 1, tick: Share = lambda share: None) -> Singles:
-    """Compute the total variation distance between each pair of boards, from their numbers of hands in each bucket.
+    """Compute the total variation distance between each pair of boards, from their bucket counts.
 
-    It is half the L1 distance of two rows of `counts`, as a share of all hands. The shape is (rows, rows).
+    The total variation distance is half the L1 distance of two rows of `counts`, as a share of all hands. The shape is
+    (rows, rows).
     """
     distances = np.zeros((len(counts), len(counts)), dtype=np.float32)
     in_parts(
@@ -141,11 +142,11 @@ def total_variation(counts: Counts, hands: int, threads: int = 1, tick: Share = 
 
 
 def waugh(comparing: BoardComparison) -> Singles:
-    """Compare boards by Waugh's method: how hands change their buckets when the new cards are dealt.
+    """Compare boards by Waugh's method: how the next cards move hands between buckets.
 
     Returns the distance of each pair of boards.
 
-    They are L2 distances between the tables of transitions from the buckets of the previous round.
+    The distances are L2 distances between the tables of transitions from the buckets of the previous round.
     """
     states, r = comparing.states, comparing.states.r
     before, base, entries = comparing.base(r - 1), comparing.base(r), []
@@ -177,14 +178,14 @@ def row_products(entries: list[tuple[IntArray, FloatArray]]) -> FloatArray:
 
 
 class WeightedPoints(NamedTuple):
-    """The hands of a board as points with weights, for earth mover's distances between boards."""
+    """The hands of a board as weighted points, for earth mover's distances between boards."""
 
     hands: FloatArray  # [point] share of the board's hands
     places: Singles  # [point, dimension]; the L1 distance of two points is the distance of their hands
 
 
 class ExactDistances(NamedTuple):
-    """Computes exact earth mover's distances between boards, with one point for every hand."""
+    """Computes exact earth mover's distances between boards, with one point per hand."""
 
     states: BoardSample
     tables: list[tuple[Holdings, FeatureTable]]  # of this round and, for the ground "history", of the earlier rounds
@@ -205,7 +206,7 @@ class ExactDistances(NamedTuple):
 
 
 class BucketMeanDistances(NamedTuple):
-    """Computes earth mover's distances between boards faster, with one point for each bucket instead of each hand.
+    """Computes earth mover's distances between boards quickly, with one point per bucket instead of one per hand.
 
     The point is the mean of the hands in the bucket.
     """
@@ -213,7 +214,7 @@ class BucketMeanDistances(NamedTuple):
     of_board: list[WeightedPoints]
 
     def points(self, board: int) -> WeightedPoints:
-        """Return the hands of a board as one point for each bucket, weighted by the number of hands."""
+        """Return the hands of a board as one point per bucket, weighted by the number of hands."""
         return self.of_board[board]
 
     def distance(self, i: int, j: int) -> float:
@@ -222,7 +223,10 @@ class BucketMeanDistances(NamedTuple):
 
 
 def import_transport() -> Any:
-    """Import POT, the package for earth mover's distances. Raises AbstractionError if it is not installed."""
+    """Import POT, the package for earth mover's distances.
+
+    Raises AbstractionError if it is not installed.
+    """
     try:
         import ot  # type: ignore[import-untyped]
     except ImportError:
@@ -272,7 +276,7 @@ def exact_distances(states: BoardSample, ground: str, features: Features, bins: 
 
 
 def bucket_mean_distances(exactly: ExactDistances, base: RoundBuckets) -> BucketMeanDistances:
-    """Return an object that computes earth mover's distances between boards quickly, with one point for each bucket.
+    """Return an object that computes earth mover's distances between boards quickly, with one point per bucket.
 
     All hands of a board that share a bucket of the base abstraction are gathered at one point, their mean.
     """
@@ -305,7 +309,7 @@ def _distances(pairs: _Pairs) -> list[float]:
 
 
 def pairwise_distances(heaps: Callable[[int], WeightedPoints], comparing: BoardComparison) -> Singles:
-    """Compute the earth mover's distance between each pair of boards, on several threads or with an engine's workers.
+    """Compute the earth mover's distance between each pair of boards, on threads or on an engine's workers.
 
     Known distances are saved from time to time, so that a build that was stopped resumes. The pairs of a lost process
     are computed again.

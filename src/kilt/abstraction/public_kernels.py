@@ -30,9 +30,9 @@ def count_buckets(t: HoldingTables, boards: IntArray, rows: Labels, counts: npt.
 
 @kernel
 def total_variation(counts: npt.NDArray[np.uint16], start: int, end: int, hands: int, distances: Singles) -> None:
-    """Compute the distances between boards: the share of hands whose buckets do not match.
+    """Compute the total variation distance between boards: the share of hands whose buckets do not match.
 
-    These are the distances of boards `start` to `end` from all later boards.
+    The result has the distances of boards `start` to `end` from all later boards.
     """
     for i in range(start, end):
         mine = counts[i]

@@ -1,4 +1,4 @@
-"""The buckets of one round, stored on disk as a table with a row for each board and a column for each hand.
+"""Store the buckets of one round on disk, with one row per board and one column per hand.
 
 Boards that differ only by a renaming of suits share a row.
 """
@@ -26,7 +26,7 @@ BOARDS_PER_BATCH = 512  # number of boards that are looked up at a time
 
 
 class RoundBuckets(NamedTuple):
-    """The buckets of all hands in one betting round, as a table with a row for each board and a column for each hand.
+    """The buckets of one betting round, with one row per board and one column per hand.
 
     Boards that differ only by a renaming of suits share a row.
     """
@@ -48,7 +48,7 @@ class RoundBuckets(NamedTuple):
 
     @property
     def hands_left(self) -> int:
-        """The number of hands that are possible on a board of this round."""
+        """The number of possible hands on a board of this round."""
         return comb(self.holdings.deck.size - sum(self.holdings.dealt), self.holdings.hole_cards)
 
     def look_up_board(self, board: Sequence[int]) -> Labels:
@@ -57,7 +57,7 @@ class RoundBuckets(NamedTuple):
         return row
 
     def look_up_boards(self, boards: IntArray) -> Labels:
-        """Return the bucket of every hand on each of many boards, shape (boards, hands).
+        """Return the bucket of every hand on several boards, shape (boards, hands).
 
         `boards` has shape (boards, cards).
         """
@@ -102,14 +102,14 @@ class RoundBuckets(NamedTuple):
 
     @property
     def entry_bound(self) -> int:
-        """The number of different entries that the table of buckets may contain.
+        """The number of values that an entry of the bucket table can take.
 
         Entries are buckets or, if boards have classes, codes for groups of similar hands.
         """
         return self.coded.bucket.shape[1] if self.coded else self.buckets
 
     def require_valid_index(self, number: int, most: int | np.integer[Any]) -> None:
-        """Raise AbstractionError if a bucket number is too large to index an array, because the file is damaged."""
+        """Raise AbstractionError if a bucket number is too large for an index, because the file is damaged."""
         if most >= number:
             raise AbstractionError(
                 f"{self.folder / 'buckets.npy'} is damaged (it says {most}, and there are {number:,}): "
@@ -117,14 +117,14 @@ class RoundBuckets(NamedTuple):
             )
 
     def require_valid_entries(self) -> None:
-        """Raise AbstractionError if any entry of the bucket table is out of range, because the file is damaged.
+        """Raise AbstractionError if an entry of the bucket table is out of range, because the file is damaged.
 
         Entries are buckets or, if boards have classes, codes for groups of similar hands.
         """
         self.require_valid_index(self.entry_bound, int(self.table.max(initial=0)))
 
     def strengths(self) -> Labels | None:
-        """Return the bucket of each hand strength, if buckets on complete boards depend on nothing else.
+        """Return the bucket of each hand strength, if buckets on complete boards depend only on strength.
 
         The index of the result is 2·wins + ties.
 
@@ -149,7 +149,7 @@ class RoundBuckets(NamedTuple):
         return found
 
     def bucket_members(self, bucket: int) -> tuple[IntArray, IntArray]:
-        """List all hands in a bucket, each with its board. Suits are ignored as far as they do not matter.
+        """List all hands in a bucket, each with its board, up to suit isomorphism.
 
         Returns the boards as dealt, shape (members, cards), and the hands, shape (members,).
         """

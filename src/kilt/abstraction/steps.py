@@ -1,4 +1,4 @@
-"""Sort the hands of a round into buckets in several steps. Each step divides hands by one feature.
+"""Sort the hands of a round into buckets in several steps, each of which divides hands by one feature.
 
 A group is a bucket of the previous step, or of the previous round if that is remembered; otherwise one group has all
 holdings. Bucket b of group g has the number g·k + b. A step is first fitted, to all holdings or to a sample; then it
@@ -48,7 +48,7 @@ Fit: TypeAlias = Callable[[Array, FloatArray, int, int, Stop, Share], Singles]  
 
 
 class PreviousRound(NamedTuple):
-    """The buckets of the previous round, for plans with perfect recall, in which each round divides them further."""
+    """The buckets of the previous round, which plans with perfect recall divide further."""
 
     holdings: Holdings
     table: Array  # [board, hand] buckets
@@ -57,7 +57,7 @@ class PreviousRound(NamedTuple):
 
 @dataclass(frozen=True)
 class HoldingBatch:
-    """A batch of work: all hands on a range of boards."""
+    """A batch of work that contains all hands on a range of boards."""
 
     holdings: Holdings
     start: int  # the first board
@@ -65,16 +65,19 @@ class HoldingBatch:
 
     @property
     def count(self) -> int:
-        """The number of pairs of a hand and a board in the batch."""
+        """The number of hand-board pairs in the batch."""
         return int(self.holdings.tables.first[self.end] - self.holdings.tables.first[self.start])
 
     @cached_property
     def weights(self) -> IntArray:
-        """How many deals each hand of the batch stands for, because deals that differ only by suits are merged."""
+        """The number of deals that each hand of the batch stands for.
+
+        Deals that differ only by suits are merged.
+        """
         return self.holdings.weights_of_boards(self.start, self.end)
 
     def earlier_indices(self, other: Holdings) -> IntArray:
-        """Return the number that each hand of the batch had in an earlier round, when fewer cards were on the board.
+        """Return the index that each hand of the batch had in an earlier round.
 
         `other` numbers the hands of that round. Its boards are sets of the first cards.
         """
@@ -86,7 +89,7 @@ class HoldingBatch:
         return rows
 
     def previous_buckets(self, before: PreviousRound | None) -> Labels:
-        """Return the bucket of each hand of the batch in the previous round, or zeros without perfect recall."""
+        """Return each hand's bucket in the previous round, or zeros without perfect recall."""
         buckets = np.zeros(self.count, dtype=np.int32)
         if before:
             holdings_kernels.find_buckets(
@@ -95,7 +98,7 @@ class HoldingBatch:
         return buckets
 
     def next_buckets(self, after: NextRound, chosen: Chosen) -> Labels:
-        """Return the bucket of each chosen hand in the next round, for every way to deal the next cards.
+        """Return each chosen hand's bucket in the next round, for every possible next card.
 
         The shape is (holdings, ways).
         """
@@ -115,7 +118,7 @@ Points: TypeAlias = Callable[[HoldingBatch, Chosen], Array]
 
 
 class FittedStep(Protocol):
-    """A step of sorting hands after fitting: it can assign any hand to a bucket."""
+    """A fitted step of sorting, which can assign any hand to a bucket."""
 
     @property
     def buckets(self) -> int:
@@ -129,7 +132,7 @@ class FittedStep(Protocol):
 
 
 class LosslessStep(NamedTuple):
-    """A step that gives every hand on every board its own bucket. Hands that differ only by suits share one."""
+    """A step that gives every hand on every board its own bucket, up to suit isomorphism."""
 
     buckets: int
 
@@ -142,7 +145,7 @@ class LosslessStep(NamedTuple):
 
 
 class PercentileStep(NamedTuple):
-    """A fitted step that sorts hands by one value into ranges of equal weight (percentile buckets)."""
+    """A fitted step that sorts hands by one value into buckets of equal weight (percentile buckets)."""
 
     holdings: Holdings  # the holdings that have values; their boards are sets
     codes: npt.NDArray[np.integer[Any]]  # [holding] the rank of its value
@@ -165,7 +168,10 @@ class KMeansStep(NamedTuple):
     buckets: int
 
     def sort(self, part: HoldingBatch, groups: Labels) -> tuple[Labels, Singles | None]:
-        """Assign each hand of a batch to the nearest centroid of its group. Returns the centroids and the distances."""
+        """Assign each hand of a batch to the nearest cluster of its group.
+
+        Returns the clusters and the distances.
+        """
         points, labels = self.points(part, ALL), -1 - groups
         costs: Singles = np.empty(len(points), dtype=np.float32)
         c, bounds = self.clusters, (NO_BOUNDS, NO_BOUNDS, NO_BOUNDS)
@@ -174,7 +180,7 @@ class KMeansStep(NamedTuple):
 
 
 class NextRound(NamedTuple):
-    """The buckets of the next round, for plans that cluster hands by the buckets that they reach."""
+    """The buckets of the next round, for clustering hands by the buckets that they reach."""
 
     holdings: Holdings
     table: Array  # [board, hand] buckets
@@ -182,7 +188,7 @@ class NextRound(NamedTuple):
 
 
 class PotentialAwareStep(NamedTuple):
-    """A fitted step that clusters hands by the buckets that they reach in the next round (potential-aware)."""
+    """A fitted step that clusters hands by the next-round buckets that they reach (potential-aware)."""
 
     after: NextRound
     means: Singles  # [bucket, next bucket of its block]
@@ -195,7 +201,10 @@ class PotentialAwareStep(NamedTuple):
         return len(self.means)
 
     def sort(self, part: HoldingBatch, groups: Labels) -> tuple[Labels, Singles | None]:
-        """Assign each hand of a batch to the nearest cluster of its group. Returns the clusters and the distances."""
+        """Assign each hand of a batch to the nearest cluster of its group.
+
+        Returns the clusters and the distances.
+        """
         points, labels = part.next_buckets(self.after, ALL), -1 - groups
         costs, where = np.empty(len(points), dtype=np.float32), (self.means, self.columns, self.after.ground)
         potential_kernels.assign_hands(points, 0, len(points), self.group, *where, labels, costs)
@@ -203,7 +212,7 @@ class PotentialAwareStep(NamedTuple):
 
 
 class StepFitter(NamedTuple):
-    """Fits the steps that sort the hands of one round into buckets."""
+    """Fits the steps that sort a round's hands into buckets."""
 
     plan: Plan
     features: Features
@@ -215,7 +224,7 @@ class StepFitter(NamedTuple):
     tick: Share
 
     def fit(self, steps: tuple[BucketStep, ...]) -> list[FittedStep]:
-        """Fit the steps that sort the hands of a round. Each step divides the buckets of the step before."""
+        """Fit the steps that sort a round's hands. Each step divides the buckets of the step before."""
         fitted: list[FittedStep] = []
         for step in steps:
             groups = fitted[-1].buckets if fitted else self.before.buckets if self.before else 1
@@ -247,7 +256,7 @@ class StepFitter(NamedTuple):
         return groups, costs
 
     def map_batches(self, work: Callable[[HoldingBatch], Any], tick: Share = lambda share: None) -> list[Any]:
-        """Call a function with each batch of the round's hands, on several threads, and return the results."""
+        """Call a function with each batch of the round's hands on several threads, and return the results."""
         count = max(64, len(self.holdings) // 500_000)  # many parts, so that each is small
         return in_parts(
             lambda start, end: work(HoldingBatch(self.holdings, start, end)),
@@ -263,7 +272,7 @@ class StepFitter(NamedTuple):
         return self.features.is_last_round(self.r)
 
     def feature_points(self, feature: str) -> Points:
-        """Return a function that maps hands to points for k-means. The coordinates are the values of a feature.
+        """Return a function that maps hands to points for k-means, with the values of a feature as coordinates.
 
         All tables have equal weights.
         """

@@ -1,4 +1,4 @@
-"""Simplified stud games, in which players know of the up-cards only the class to which they belong.
+"""Simplify stud games by showing players only the class of the up-cards instead of the cards themselves.
 
 A board of stud is a pair of sets of up-cards as a player sees it, the player's own first, up to a renaming of suits. It
 is described by the hands that the player may hold, and a hand by its possible final strengths [Schmid15]: the distance
@@ -62,7 +62,7 @@ class StudBoards:
 
     @cached_property
     def boards(self) -> list[UpCards]:
-        """The boards of the game in sorted order. Boards that differ only by suits appear once."""
+        """The boards of the game in sorted order, one for each set of boards equal up to suits."""
         up, cards = sum(self.game.rules.up_cards), range(self.game.deck.size)
         pairs = ((mine, theirs) for mine in _left(cards, up) for theirs in _left(cards, up, mine))
         return sorted({(mine, theirs) for mine, theirs in (self.canonical_cards(*pair) for pair in pairs)})
@@ -72,7 +72,9 @@ class StudBoards:
         return list(_left(range(self.game.deck.size), self.game.rules.hole_cards, *board))
 
     def canonical_cards(self, *cards: Cards) -> tuple[Cards, ...]:
-        """Rename the suits of groups of cards so that groups which differ only by suits become equal.
+        """Rename the suits of groups of cards to a canonical form.
+
+        Groups that differ only by suits become equal.
 
         Of all renamings, the result is the one with the lowest cards.
         """
@@ -118,7 +120,7 @@ class StudBoards:
         return found
 
     def hand_points(self, board: UpCards, *, history: bool = True) -> FloatArray:
-        """Return the hands that are possible on a board as weighted points, for distances between boards.
+        """Return the possible hands on a board as weighted points, for distances between boards.
 
         The shape is (hands, dimensions). The L1 distance of two points is the distance of the hands' histograms.
 
@@ -143,7 +145,7 @@ class StudBoards:
         return found
 
     def observe_classes(self, labels: Sequence[int]) -> Telling:
-        """Return an observation function: players see their own cards, but of the up-cards only the class.
+        """Return an observation function that shows players their own cards, but only the class of the up-cards.
 
         See `merge_observations`.
 
@@ -158,7 +160,7 @@ class StudBoards:
         return tell
 
     def observe_strength(self, k: int, seed: int = 0) -> Telling:
-        """Return an observation function: players see their cards, and the strength of their hand.
+        """Return an observation function that shows players their cards and the strength of their hand.
 
         See `merge_observations`.
 
@@ -179,14 +181,14 @@ class StudBoards:
         return tell
 
     def observe_all_cards(self, mine: Cards, theirs: Cards, hand: Cards, *last: Cards) -> str:
-        """An observation function: players see all cards, but not which of theirs are face up.
+        """Observe all cards, but not which of the player's own cards are face up.
 
         See `merge_observations`.
         """
         return self._names(self.canonical_cards(theirs, (*mine, *hand), *last))
 
     def count_observations(self, tell: Telling) -> int:
-        """Count the different observations that a player can make, once all cards are dealt."""
+        """Count the distinct observations that a player can make once all cards are dealt."""
         cards, last = range(self.game.deck.size), sum(self.game.rules.down_cards)
         held = ((*board, hand) for board in self.boards for hand in self.hands(board))
         return len({tell(*own, more) for own in held for more in _left(cards, last, *own)})
@@ -195,7 +197,7 @@ class StudBoards:
         return "/".join(map(self.game.deck.name, groups))
 
     def merge_observations(self, tree: FlatTree, tell: Telling, *, hole: bool = True) -> MergedTree:
-        """Return a simplified game in which players see only the result of an observation function, not the up-cards.
+        """Return a simplified game in which players see only what an observation function shows, not the up-cards.
 
         Before the up-cards, players see their hole cards without suits, or nothing if `hole` is false.
         """
