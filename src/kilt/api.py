@@ -1,4 +1,4 @@
-"""Public functions to solve games, open runs, and build card abstractions.
+"""Solve games, open runs, and build card abstractions: the public functions of kilt.
 
 The functions accept names as the commands do ("leduc", "cfr+", "runs/mine"), or the corresponding objects, and print
 nothing. If an argument is invalid, they raise `KiltError`, whose message contains a remedy.
@@ -87,7 +87,7 @@ def solve(
     folder: str | Path | None = None,
     on_step: Callable[[Step], object] = silent,
 ) -> Run | SpotSolution:
-    """Solve a game, a configuration or a spot until an iteration, time or exploitability limit is reached.
+    """Solve a game, a configuration or a spot, up to a limit of iterations, time or exploitability.
 
     The result is a strategy close to an equilibrium or, `against` a model of an opponent, a counter-strategy.
 
@@ -143,7 +143,7 @@ def solve(
 
 
 def equity(hand: str, opponent: str = "random", board: str = "", *, deck: Deck = FULL) -> Equity:
-    """Return a hand's equity against another hand or a range, computed exactly over all boards.
+    """Return a hand's exact equity against another hand or a range.
 
     Parameters
     ----------
@@ -179,7 +179,7 @@ def build_abstraction(
     threads: int = 1,
     tick: Tick = silent,
 ) -> CardAbstraction:
-    """Build a card abstraction: cluster the hands of a game into buckets of similar strength.
+    """Build a card abstraction, which groups similar hands of a game into buckets.
 
     Parameters
     ----------
@@ -218,7 +218,7 @@ def build_abstraction(
 
 @file_errors()
 def plan_run(config: Config | Mapping[str, Any] | str | Path) -> RunPlan:
-    """Check a configuration and everything that it refers to, and return a plan of the run.
+    """Check a configuration with everything it refers to, and plan its run.
 
     Parameters
     ----------
@@ -247,9 +247,9 @@ def cost(
     threads: int | None = None,
     device: str | None = None,
 ) -> Cost:
-    """Estimate the memory, disk space and time needed to solve a game.
+    """Estimate the memory, disk space and time for solving a game.
 
-    Nothing is built.
+    Nothing is built. Use it to check whether a game fits this machine.
 
     Parameters
     ----------
@@ -287,7 +287,7 @@ def start_run(
     against: Against | None = None,
     tick: Tick = silent,
 ) -> Run:
-    """Create a run that is ready to solve a game.
+    """Create a run, which is then ready to solve its game.
 
     For a configuration, its card abstraction is built first.
 
@@ -409,7 +409,7 @@ def open_run(folder: str | Path) -> StoredRun:
 
 
 def games() -> dict[str, str]:
-    """Return the names and descriptions of the ready-made games.
+    """Return the names and descriptions of the games that ship with kilt.
 
     Returns
     -------
@@ -426,7 +426,7 @@ def games() -> dict[str, str]:
 
 @file_errors()
 def open_blueprint(folder: str | Path) -> Blueprint:
-    """Open the strategy of a run on an abstract game, or of an exported agent.
+    """Open the strategy of a run or of an exported agent, for an abstract game.
 
     Its tables are mapped into memory.
 

@@ -1,4 +1,4 @@
-"""Read and write archives: zip files that contain NumPy arrays and a description of them.
+"""Store NumPy arrays and a description in one zip file, called an archive.
 
 An archive is a small file that can be sent to others, and is read into memory as a whole. Large tables are stored as an
 `artifact` instead: a folder whose files are memory-mapped.
@@ -30,7 +30,7 @@ FORMAT = 1  # raised when older versions of kilt could not read the file
 
 
 def write(file: Path, kind: str, arrays: Mapping[str, Array], metadata: Mapping[str, Any]) -> None:
-    """Write arrays and metadata to an archive, which replaces any older file.
+    """Write arrays and metadata to an archive, and replace any older file.
 
     Equal content gives identical files.
 

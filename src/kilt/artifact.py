@@ -1,4 +1,4 @@
-"""Read and write artifacts: folders of NumPy arrays with a manifest that records how they were made.
+"""Read and write artifacts: folders of NumPy arrays, each with a manifest that records their origin.
 
 The files are memory-mapped when they are read, and compared with the checksums in the manifest: large files once per
 machine, see `read`. A new artifact is written to a temporary folder next to its path, with the manifest last; then the
@@ -78,7 +78,7 @@ def write(
     parameters: Mapping[str, Any] | None = None,
     figures: Mapping[str, Any] | None = None,
 ) -> None:
-    """Write arrays and metadata as an artifact, which replaces any older one.
+    """Write arrays and metadata as an artifact, and replace any older one.
 
     Parameters
     ----------
@@ -108,7 +108,7 @@ def write(
 
 @dataclass(frozen=True)
 class Draft:
-    """An artifact that is still being written, one array after the other."""
+    """An artifact in the making: its arrays are written one after the other."""
 
     folder: Path
     inputs: dict[str, str] = field(default_factory=dict)  # for the manifest: fingerprints of the data it was made from
@@ -124,7 +124,7 @@ class Draft:
         self.arrays[name] = table
 
     def allocate(self, name: str, dtype: npt.DTypeLike, shape: tuple[int, ...]) -> Array:
-        """Create a file of zeros and return it as a writable array, which may be larger than memory.
+        """Create a file of zeros, and map it to a writable array that may be larger than memory.
 
         The disk space is reserved now, because writing to mapped memory on a full disk would kill the process.
         """
@@ -146,7 +146,7 @@ def draft(
     inputs: Mapping[str, str] | None = None,
     parameters: Mapping[str, Any] | None = None,
 ) -> Iterator[Draft]:
-    """Open a new artifact for writing its arrays one by one. It is deleted if an error occurs.
+    """Open a new artifact for writing arrays one by one; an error deletes it.
 
     Together, the arrays take at most `size` bytes.
 
@@ -256,7 +256,7 @@ def read(path: str | Path, kind: str, *, check: bool = False, private: bool = Fa
 
 @contextmanager
 def damage_errors(path: Path, remedy: str) -> Iterator[None]:
-    """Convert errors about missing or malformed data of an artifact to ArtifactError.
+    """Turn errors about missing or malformed data of an artifact into ArtifactError.
 
     >>> with damage_errors(Path("run/strategy"), "solve again"):
     ...     {}["game"]
@@ -273,7 +273,7 @@ def damage_errors(path: Path, remedy: str) -> Iterator[None]:
 
 
 def recorded_checksums(path: Path) -> list[str] | None:
-    """Return the checksums that a run has recorded for one of its artifacts.
+    """Return the checksums that a run recorded for one of its artifacts.
 
     There is one checksum, none before the artifact is first written, or two while it is being replaced. None means that
     there is no such record, and any artifact is accepted.
@@ -295,17 +295,17 @@ def recorded_checksums(path: Path) -> list[str] | None:
 
 
 def checksum_of(path: Path) -> str:
-    """Return the checksum of an artifact: that of its manifest, which contains the checksums of its arrays."""
+    """Return the checksum of an artifact, which is that of its manifest."""
     return seal_of(_manifest(path, "artifact", REMEDY)[1])
 
 
 def exists(path: str | Path) -> bool:
-    """Return whether there is an artifact at a path, of any kind."""
+    """Return whether a path holds an artifact, of any kind."""
     return _whole(Path(path)) is not None
 
 
 def kind_of(path: str | Path) -> str:
-    """Return the kind of the artifact at a path, as its manifest states it."""
+    """Return the kind of the artifact at a path, as recorded in its manifest."""
     kind: str = _manifest(Path(path), "artifact", REMEDY)[1]["kind"]
     return kind
 
@@ -329,7 +329,7 @@ def fingerprint(*parts: str | Array) -> str:
 
 
 def stable_repr(value: object) -> str:
-    """Return a text for an object that stays the same when its class is renamed.
+    """Return a text for an object, unaffected by later changes of its class's name.
 
     It is the `repr`, with the class attribute `REPR_NAME`, if it is set, in place of the name of the class. A class can
     thus be renamed without invalidating files on disk. Fields of dataclasses and items of tuples are
@@ -352,7 +352,7 @@ def stable_repr(value: object) -> str:
 
 
 def require_room(path: Path, size: int) -> None:
-    """Raise ArtifactError if the disk on which `path` is has less than `size` free bytes."""
+    """Raise ArtifactError unless the disk that holds `path` has `size` free bytes."""
     free = free_space(path)
     if free < size + SPARE:
         raise ArtifactError(
@@ -362,7 +362,7 @@ def require_room(path: Path, size: int) -> None:
 
 
 def free_space(path: Path) -> float:
-    """Return the number of free bytes on the disk on which `path` is, or would be."""
+    """Return the number of free bytes on the disk that holds `path`."""
     folder = path.absolute()
     while not folder.exists():
         folder = folder.parent
@@ -383,7 +383,7 @@ def write_text(path: Path, text: str) -> None:
 
 @contextmanager
 def exclusive_access(path: Path, *, wait: bool = False) -> Iterator[None]:
-    """Lock an artifact against other processes. If it is already locked, wait or raise ArtifactError."""
+    """Lock an artifact against other processes; if it is locked, wait or raise ArtifactError."""
     with ExitStack() as held:
         with os_errors(f"{path} cannot be written"):
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -396,7 +396,7 @@ def exclusive_access(path: Path, *, wait: bool = False) -> Iterator[None]:
 
 @contextmanager
 def os_errors(what: str) -> Iterator[None]:
-    """Convert operating system errors to ArtifactErrors whose messages begin with `what`."""
+    """Turn operating system errors into ArtifactErrors whose messages begin with `what`."""
     try:
         yield
     except OSError as error:

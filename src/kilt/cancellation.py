@@ -1,4 +1,4 @@
-"""Cancel long computations. The caller sets a check function, which the computation calls often.
+"""Cancel long computations, which call a check function often and stop if it raises an error.
 
 >>> def give_up():
 ...     raise CancellationError("the result is no longer needed")
@@ -24,7 +24,7 @@ _check: ContextVar[Callable[[], None]] = ContextVar("check", default=lambda: Non
 
 @contextmanager
 def cancelled_by(check: Callable[[], None]) -> Iterator[None]:
-    """Run a ``with`` block whose long loops call `check`, which may raise `CancellationError`.
+    """Let a function `check` cancel the long loops of a ``with`` block by raising `CancellationError`.
 
     Only loops in this thread call it.
     """

@@ -30,7 +30,7 @@ BLOCK = 1 << 20  # bytes that are read or written in one call
 
 
 def seal_of(manifest: Mapping[str, Any]) -> str:
-    """Return the checksum of a manifest, computed without the entry that stores the checksum."""
+    """Return the checksum of a manifest, not counting the entry that stores it."""
     said = {what: value for what, value in manifest.items() if what != CHECKSUM}
     plain = json.loads(json.dumps(said))  # numbers as keys become strings in JSON
     return blake2b(json.dumps(plain, sort_keys=True).encode(), digest_size=16).hexdigest()
@@ -44,7 +44,7 @@ def describe(array: Array) -> dict[str, Any]:
 
 
 def is_whole(file: Path, array: np.memmap[Any, Any], said: Mapping[str, Any], *, again: bool) -> bool:
-    """Return whether a file and its array match the checksum in the manifest.
+    """Return whether a file and its array match their checksum in the manifest.
 
     With `again`, cached results are ignored.
     """
@@ -81,7 +81,7 @@ def _checksum(file: Path, start: int, which: str) -> str:
 
 
 def state_of(file: Path, checksum: object) -> str:
-    """Return a text that identifies the state of a file: it changes with the file or its checksum."""
+    """Return a text that changes whenever a file or its checksum changes."""
     now = file.stat()
     return f"{now.st_size} {now.st_mtime_ns} {now.st_ino} {checksum}"
 
@@ -100,7 +100,7 @@ def _remembered(file: Path) -> str:
 
 
 def remember(file: Path, state: str) -> None:
-    """Record that the checksum of a large file was correct, so that it is not verified again."""
+    """Record that a large file's checksum was correct, to avoid verifying it again."""
     size, changed = map(int, state.split()[:2])
     if size >= LARGE and time_ns() - changed > SETTLED:
         with suppress(OSError):  # an unwritable cache only costs time

@@ -1,4 +1,4 @@
-"""Measure the time that this process spends compiling kernels, and provide clocks without this time.
+"""Measure the time spent compiling kernels, and provide clocks that leave it out.
 
 Kernels are compiled at their first call and cached on disk (see `jit`): this takes seconds after an installation and no
 time later, so it is not counted as solving, nor against a time budget. `jit` reports compilations; this module does not
@@ -35,7 +35,7 @@ _changing = Lock()
 
 
 def begin_compiling() -> None:
-    """Record that this process starts to compile a kernel, or to wait for another process that compiles it."""
+    """Record that this process starts compiling a kernel, or waits for another process to compile it."""
     global _standing
     with _changing:
         spent, depth, began, collecting = _standing
@@ -49,7 +49,7 @@ def begin_compiling() -> None:
 
 
 def end_compiling() -> None:
-    """Record that this process has finished the compilation that it began last."""
+    """Record that this process has finished its latest compilation."""
     global _standing
     with _changing:
         _, depth, began, collecting = _standing
@@ -74,15 +74,15 @@ def _compiled() -> tuple[float, float]:
 
 
 def compiled_seconds() -> float:
-    """Return the seconds that this process has spent compiling kernels so far."""
+    """Return the seconds that this process has spent on compiling kernels."""
     return _compiled()[0]
 
 
 def clock() -> float:
-    """Return the seconds since an arbitrary moment, like `time.perf_counter`, without time spent compiling."""
+    """Return the wall time in seconds without compilation, like `time.perf_counter`."""
     return perf_counter() - compiled_seconds()
 
 
 def cpu_clock() -> float:
-    """Return the CPU time in seconds of all threads of this process, without time spent compiling."""
+    """Return the CPU time in seconds of all threads of this process, without compilation."""
     return process_time() - _compiled()[1]

@@ -1,4 +1,4 @@
-"""Define configurations of runs: the game, its abstraction, the solver, and the agent.
+"""Configure a run: the game, its abstraction, the solver, and the agent.
 
 Only `game` is required; without `cards` the game is solved without an abstraction. A list of two for `cards` or
 `actions` has one value for each player.
@@ -76,7 +76,7 @@ class SolverConfig(Record):
 
     @property
     def limits(self) -> tuple[int | None, float | None]:
-        """Return the limits of a run: a number of iterations and a number of seconds, or None for no limit."""
+        """Return a run's limits on iterations and seconds, with None for no limit."""
         return self.iterations or None, 60 * self.minutes or None
 
 
@@ -142,7 +142,7 @@ class EngineConfig(Record):
 
     @property
     def levels(self) -> tuple[int, ...]:
-        """The number of workers on each level: (4, 3) means four workers, and three below each of them."""
+        """The number of workers on each level, such as (4, 3): four workers with three below each."""
         return (self.blades, *self.below)
 
 
@@ -243,7 +243,7 @@ class ResolveConfig(Record):
 
     @property
     def clock(self) -> float:
-        """The time limit of a decision in seconds, or 0 if only iterations are limited."""
+        """The time limit of a decision in seconds, or 0 for no limit."""
         return self.seconds or (0.0 if self.iterations else 2.0)
 
 
@@ -273,7 +273,7 @@ class CounterConfig(Record):
 
 @dataclass(frozen=True)
 class Config(Record):
-    """The configuration of a run: the game, its abstraction, the solver, and how the strategy is played.
+    """The configuration of a run: its game, abstraction, solver, and agent.
 
     Settings of both players are stored as tuples, with one element if both players have the same setting.
 
@@ -401,7 +401,7 @@ def parse_config(text: str) -> Config:
 
 
 def config_of(data: Mapping[str, Any]) -> Config:
-    """Create the configuration of a run from a mapping, such as the content of a TOML or JSON file.
+    """Create a run's configuration from a mapping, such as the content of a TOML file.
 
     >>> config_of({"game": "leduc", "cards": "lossless", "solver": {"seed": 3}}).solver.seed
     3
@@ -410,7 +410,7 @@ def config_of(data: Mapping[str, Any]) -> Config:
 
 
 def find_config(what: object) -> Config | None:
-    """Return the configuration that an object, a mapping or a TOML file contains; None if `what` is a game."""
+    """Return the configuration in an object, a mapping or a TOML file, or None if `what` is a game."""
     if isinstance(what, Mapping):
         return config_of(what)
     if isinstance(what, Config):
@@ -419,7 +419,7 @@ def find_config(what: object) -> Config | None:
 
 
 def changed(config: Config, values: Mapping[str, object]) -> Config:
-    """Return a copy of a configuration with other values for some keys, such as "solver.seed".
+    """Return a copy of a configuration with new values for some keys, such as "solver.seed".
 
     None leaves a key unchanged. Raises RunError for workers without an engine, even if there are as many as by default.
     """

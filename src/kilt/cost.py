@@ -1,4 +1,4 @@
-"""Estimate the memory, disk space, GPU memory and time that some work needs, before it begins.
+"""Estimate the memory, disk space, GPU memory and time of some work before it begins.
 
 All estimates return a `Cost`; costs can be added, and `Cost.require` is the only function that compares them with the
 machine.
@@ -32,7 +32,7 @@ class IterationPace(Protocol):
 
 @dataclass(frozen=True)
 class Cost:
-    """The estimated cost of some work: memory, disk space, GPU memory and time.
+    """The estimated cost of some work in memory, disk space, GPU memory and time.
 
     Attributes
     ----------
@@ -69,16 +69,16 @@ class Cost:
 
     @property
     def needed(self) -> int:
-        """The bytes that must fit into memory, without those mapped from files."""
+        """The bytes that must fit into memory, not counting mapped files."""
         return self.memory - self.mapped
 
     @property
     def resident(self) -> int:
-        """The peak resident size in bytes of a process that does this work."""
+        """The peak resident memory in bytes of a process that does this work."""
         return machine.PROCESS + self.memory
 
     def then(self, later: Cost) -> Cost:
-        """Return the cost of doing this work, and then other work.
+        """Return the cost of this work followed by other work.
 
         Memory is the larger of the two peaks; disk space and time are added.
         """
@@ -96,7 +96,7 @@ class Cost:
         )
 
     def beside(self, other: Cost) -> Cost:
-        """Return the cost of doing this work and other work at the same time on one machine.
+        """Return the cost of this work and other work at the same time on one machine.
 
         Memory is added; time is the longer of the two.
         """
@@ -106,15 +106,15 @@ class Cost:
         return replace(both, memory=memory, mapped=mapped, device=self.device + other.device, seconds=seconds)
 
     def at(self, pace: IterationPace) -> Cost:
-        """Return the cost of the same work, with its time computed from a measured speed."""
+        """Return the cost of the same work, with a time that follows from a measured speed."""
         return replace(self, iteration=1 / pace.iterations)
 
     def named(self, name: str) -> Cost:
-        """Return the same cost with a name, so that `part` can find it when costs are added up."""
+        """Return the cost with a name, by which `part` finds it in a sum."""
         return replace(self, parts=((name, self),))
 
     def part(self, name: str) -> Cost | None:
-        """Return the cost of the part of the work that has the given name, or None if there is none."""
+        """Return the cost of the part with the given name, or None."""
         return dict(self.parts).get(name)
 
     @property
@@ -126,7 +126,7 @@ class Cost:
         return machine.fits_memory(machine.PROCESS + self.needed)
 
     def lack(self, of: str = "") -> str | None:
-        """Return a text that says how much memory the machine lacks for the work, or None if it has enough.
+        """Return a message about missing memory, or None if this machine has enough.
 
         `of` is the purpose of the memory, for the text.
         """
@@ -142,7 +142,9 @@ class Cost:
         return None
 
     def require(self, folder: Path | None = None) -> Cost:
-        """Return the cost if the machine has enough memory, GPU memory and disk space. Otherwise raise an error.
+        """Check that this machine has enough memory and disk space for the work, and return the cost.
+
+        GPU memory is checked as well.
 
         Parameters
         ----------

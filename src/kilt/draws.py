@@ -1,4 +1,4 @@
-"""Compute random numbers from a key and a counter, so that a checkpoint needs only the counter."""
+"""Compute random numbers from a key and a counter, so that a checkpoint stores only the counter."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ WORD = 2**64 - 1  # all bits of a word
 
 @inlined
 def mix(word: np.uint64) -> np.uint64:
-    """Scramble the bits of a 64-bit word with the output function of SplitMix64 (Steele, Lea and Flood 2014)."""
+    """Scramble the bits of a 64-bit word, as SplitMix64 does (Steele, Lea and Flood 2014)."""
     word = (word ^ (word >> np.uint64(30))) * np.uint64(FIRST)
     word = (word ^ (word >> np.uint64(27))) * np.uint64(SECOND)
     return word ^ (word >> np.uint64(31))
@@ -20,13 +20,13 @@ def mix(word: np.uint64) -> np.uint64:
 
 @inlined
 def splitmix_word(key: np.uint64, number: np.uint64) -> np.uint64:
-    """Return a 64-bit word from the SplitMix64 sequence that starts with `key`, at position `number`."""
+    """Return the 64-bit word at position `number` of the SplitMix64 sequence of `key`."""
     return mix(key + number * np.uint64(STEP))
 
 
 @inlined
 def uniform(key: np.uint64, number: np.uint64) -> float:
-    """Return a uniform random number in [0, 1), determined by a key and a position in its sequence."""
+    """Return a uniform random number in [0, 1), determined by a key and a position."""
     return float(splitmix_word(key, number) >> np.uint64(11)) * 2.0**-53
 
 

@@ -1,4 +1,4 @@
-"""Define errors that a user can correct: `KiltError` and its subclasses.
+"""Errors that a user can correct: `KiltError` and its subclasses.
 
 ::
 
@@ -32,7 +32,7 @@ class CardError(KiltError):
 
 
 class GameError(KiltError):
-    """Raised if the definition of a game is invalid, or if kilt does not support the game."""
+    """Raised if the definition of a game is invalid or unsupported."""
 
 
 class AbstractionError(KiltError):
@@ -40,7 +40,7 @@ class AbstractionError(KiltError):
 
 
 class ArtifactError(KiltError):
-    """Raised if arrays on disk are missing or damaged, or cannot be written."""
+    """Raised if files on disk are missing, damaged, or cannot be written."""
 
 
 class RunError(KiltError):
@@ -48,7 +48,7 @@ class RunError(KiltError):
 
 
 class CancellationError(KiltError):
-    """Raised if a computation is cancelled because it took too long or its result is no longer needed."""
+    """Raised if a computation is cancelled, because of its time limit or because no one needs its result."""
 
 
 class PlayError(KiltError):
@@ -56,11 +56,11 @@ class PlayError(KiltError):
 
 
 class EngineError(KiltError):
-    """Raised if worker processes or a cluster cannot do the requested work."""
+    """Raised if worker processes or a cluster fail to do the requested work."""
 
 
 class MissingPeerError(KiltError):
-    """Raised if an optional package that a command needs is not installed."""
+    """Raised if a command needs an optional package that is not installed."""
 
 
 def quoted(text: str, most: int = 80) -> str:
@@ -78,15 +78,15 @@ def shortened(text: str, most: int = 200) -> str:
 
 
 def about_file(error: OSError) -> str:
-    """Describe an operating system error about a file in one line, for error messages."""
+    """Describe an operating system error about a file in one line."""
     return f"{shortened(os.fsdecode(error.filename))}: {(error.strerror or str(error)).lower()}"
 
 
 @contextmanager
 def file_errors() -> Iterator[None]:
-    """Convert operating system errors about files to ArtifactErrors in a ``with`` block or a function.
+    """Turn operating system errors about files into ArtifactErrors.
 
-    It decorates functions that take file names.
+    Use it as a context manager, or as a decorator of functions that take file names.
     """
     try:
         yield

@@ -1,4 +1,4 @@
-"""Public functions to play matches between players, and to evaluate their strategies.
+"""Play matches and evaluate strategies: the public functions for players.
 
 Each function accepts the same players as `kilt.players.reference.player`: a name, the folder of a run, a `Run`, a
 strategy, an object with ``act(observation)``, or a policy of open_spiel.
@@ -62,7 +62,7 @@ def exploitability(
     as_played: bool = False,
     strategy: Any = None,
 ) -> Exploitability:
-    """Return the exploitability of a strategy: what a best response wins, as a mean over both seats, in chips per game.
+    """Return the exploitability of a strategy: the mean win of a best response over both seats, in chips per game.
 
     A run whose agent post-processes has two strategies: the average strategy, which this function evaluates by default,
     and the strategy as played. Best responses can win several times as much from one as from the other.
@@ -142,7 +142,7 @@ def _is_game(who: object) -> bool:
 
 
 class PlayedMatch(Drawable, Match):
-    """The results of a match: all hands, and the win rate of the first player."""
+    """The results of a match: all hands, and the first player's win rate."""
 
     @property
     def win_rate(self) -> Estimate:
@@ -190,7 +190,7 @@ def play_match(
     log: str | Path | None = None,
     processes: int | None = None,
 ) -> PlayedMatch:
-    """Play a match between two players, and return its results and win rate.
+    """Play a match between two players, and return the result.
 
     Parameters
     ----------
@@ -250,7 +250,7 @@ def crosstable(
     seed: int = 0,
     workers: int = 1,
 ) -> Crosstable:
-    """Play a match between each pair of players, and return a table of win rates.
+    """Play matches between all pairs of players, and return a table of win rates.
 
     All matches use the same deals.
 
@@ -287,7 +287,7 @@ def lower_bound(
     seed: int = 0,
     workers: int = 1,
 ) -> LowerBound:
-    """Return a lower bound of a player's exploitability: the win rate of local best response against the player.
+    """Return a lower bound on a player's exploitability: the win rate of a local best response.
 
     It works in games of any size.
 
@@ -341,7 +341,7 @@ def sanity(
     seed: int = 0,
     as_played: bool = False,
 ) -> Report:
-    """Check a strategy for blunders, such as folding aces or the nuts, and for decisions without a strategy.
+    """Check a strategy for blunders, such as folding the nuts.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Import the GPU library CuPy when a GPU is first used, and copy arrays to and from the GPU.
+"""Import the GPU library CuPy on first use, and copy arrays to and from the GPU.
 
 `require_gpu` raises an error that says what is missing.
 """
@@ -24,7 +24,7 @@ SHARED = 200_000  # largest number of bytes of shared memory of a block
 
 
 def require_gpu() -> Any:
-    """Return the CuPy module. Raises RunError if CuPy or a supported GPU is missing."""
+    """Return the CuPy module, or raise RunError if CuPy or a supported GPU is missing."""
     try:
         import cupy
     except ImportError:
@@ -40,7 +40,7 @@ def require_gpu() -> Any:
 
 
 def free_memory() -> int:
-    """Return the number of free bytes of GPU memory, after memory of unused objects has been released."""
+    """Release unused GPU memory, and return the number of free bytes."""
     cupy = require_gpu()
     gc.collect()
     cupy.get_default_memory_pool().free_all_blocks()
@@ -49,7 +49,7 @@ def free_memory() -> int:
 
 
 def has_room(size: int) -> bool:
-    """Return whether there is a GPU with at least `size` bytes of free memory."""
+    """Return whether a GPU has at least `size` bytes of free memory."""
     try:
         return free_memory() >= size
     except RunError:
@@ -140,7 +140,7 @@ def by_value(record: Array) -> Array:
 
 @cache
 def kernels(source: Path, dtype: npt.DTypeLike, written: str = "", **defined: int | str) -> Any:
-    """Compile a CUDA file for a given floating-point type, and return its kernels by name.
+    """Compile a CUDA file for a floating-point type, and return its kernels by name.
 
     CuPy caches the compiled code on disk.
 

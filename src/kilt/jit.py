@@ -1,4 +1,4 @@
-"""Compile functions with numba, and run them on several threads.
+"""Compile functions with Numba, and run them on several threads.
 
 A kernel takes arrays, documents what it reads and writes, allocates nothing that could be passed to it, and releases
 the interpreter lock. Compiled code is cached on disk, so that it is compiled once per machine. Importing a module with
@@ -55,7 +55,7 @@ def kernel(function: F) -> F:
 
 
 def kernel_of_slices(function: F) -> F:
-    """Compile a function so that it accepts slices of arrays as well as whole arrays, with the same code.
+    """Compile a function that accepts both slices of arrays and whole arrays.
 
     For functions that are called with slices as well as whole arrays, and whose speed does not depend on contiguous
     rows: numba would compile a version for each combination.
@@ -64,7 +64,7 @@ def kernel_of_slices(function: F) -> F:
 
 
 def subkernel(function: F) -> F:
-    """Compile a function that only other compiled functions call, and never Python.
+    """Compile a function that only other compiled functions call.
 
     Calls from Python would need extra code for each array argument.
     """
@@ -72,7 +72,7 @@ def subkernel(function: F) -> F:
 
 
 def spliced(function: F) -> F:
-    """Compile a function as a part of each function that calls it, so that passing tuples costs nothing.
+    """Compile a function into each of its callers, so that passing tuples is free.
 
     For functions that have one or two callers, and are called once per board or block of nodes.
     """
@@ -80,7 +80,7 @@ def spliced(function: F) -> F:
 
 
 def inlined(function: F) -> F:
-    """Compile a function of a few lines as a part of each function that calls it, for use in hot loops."""
+    """Compile a short function into each of its callers, for use in hot loops."""
     return _compiled(function, inline="always")
 
 
@@ -91,7 +91,7 @@ def _compiled(function: F, *, slices: bool = False, **flags: Any) -> F:
 
     @cache
     def part() -> Any:
-        """Return the compiled version of the function that other compiled functions call."""
+        """Return the compiled version of a function that compiled code calls."""
         made = numba.njit(**flags | {alone: True}, _nrt=counting, pipeline_class=_PartCompiler)(function)
         _generalise(made)
         return made
@@ -140,7 +140,7 @@ class _KernelLibrary(JITCodeLibrary):  # type: ignore[misc]
         super()._optimize_final_module()
 
     def serialize_using_object_code(self) -> tuple[str, str, tuple[bytes, bytes]]:
-        """Return what numba's cache stores for a function: its machine code, and the names in this code.
+        """Return what Numba's cache stores for a function: its machine code and the names in it.
 
         Numba stores the LLVM code too, in place of the names, for other kernels that call this one. Those compile their
         own copy, and a process would take as long to read it as to read the machine code.
@@ -340,7 +340,7 @@ event.register("numba:compile", _CompilationTimer())
 
 
 def called_kernels() -> set[tuple[str, str]]:
-    """Return all compiled functions that this process has called, with their argument types.
+    """Return all compiled functions called by this process, with their argument types.
 
     Each of them was compiled or read from disk.
     """
@@ -352,12 +352,12 @@ def called_kernels() -> set[tuple[str, str]]:
 
 
 def cache_index_files() -> list[str]:
-    """Return the cache index files of all compiled functions that this process has called."""
+    """Return the cache index files of all compiled functions called by this process."""
     return sorted(str(index) for kernel, index in _kernels if kernel.signatures and index.exists())
 
 
 def compile_target() -> str:
-    """Return what compiled code depends on, as a text: versions of libraries, and the processor.
+    """Describe in a text what compiled code depends on: the processor, and versions of libraries.
 
     >>> numba.__version__ in compile_target()
     True
@@ -367,7 +367,7 @@ def compile_target() -> str:
 
 
 def cores() -> int:
-    """Return how many processor cores this process may use."""
+    """Return the number of processor cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
@@ -379,7 +379,7 @@ def in_parts(
     *,
     parts: int = 64,
 ) -> list[Any]:
-    """Split ``range(count)`` into parts, call ``work(start, end)`` for each on several threads, and return the results.
+    """Call ``work(start, end)`` on several threads for parts of ``range(count)``, and return the results.
 
     The results are in the order of the parts.
 
@@ -423,7 +423,7 @@ def trailing_zeros(word: int | np.int64) -> int:
 
 @intrinsic  # type: ignore[untyped-decorator]
 def prefetch(typing_context: Any, array: Any, index: Any) -> Any:
-    """Load an element of an array into the processor's cache, because it will soon be read and written."""
+    """Load an array element into the processor's cache ahead of its use."""
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         data = context.make_array(array)(context, builder, args[0]).data
@@ -443,7 +443,7 @@ def _prefetch_type(pointer: Any) -> Any:
 
 @cache
 def shared_threads(number: int) -> ThreadPoolExecutor:
-    """Return a thread pool with a given number of threads, which all games use together."""
+    """Return the process-wide thread pool with a given number of threads."""
     return ThreadPoolExecutor(number)
 
 

@@ -1,4 +1,4 @@
-"""Define SIMD operations, which process eight numbers at once, for use in kernels.
+"""SIMD operations for kernels, which process eight numbers at once.
 
 The compiler vectorises plain loops over one vector by itself. It does not if elements of an array are accessed at
 indices that depend on data: such kernels process eight interleaved vectors with these functions.
@@ -17,7 +17,7 @@ LANES = 8
 
 
 class Lanes(types.Type):  # type: ignore[misc]
-    """The numba type of eight numbers in a SIMD register of the processor."""
+    """The Numba type of eight numbers in a SIMD register."""
 
     def __init__(self, dtype: Any) -> None:
         self.dtype = dtype
@@ -85,5 +85,5 @@ def scaled(typing_context: Any, lanes: Any, factor: Any) -> Any:
 
 @intrinsic  # type: ignore[untyped-decorator]
 def sub(typing_context: Any, a: Any, b: Any) -> Any:
-    """Subtract the numbers of one SIMD register from those of another, element by element."""
+    """Subtract one SIMD register from another, element by element."""
     return a(a, b), lambda context, builder, signature, args: builder.fsub(*args)

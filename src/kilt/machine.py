@@ -1,4 +1,4 @@
-"""Ask the operating system about processes, locks, time, memory and cache folders."""
+"""Query the operating system: processes, locks, time, memory and cache folders."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ POLL = 0.01  # seconds between attempts to take a lock that another process hold
 
 
 def cpu_seconds() -> float:
-    """Return the CPU time in seconds that this process and its finished child processes have used."""
+    """Return the CPU time in seconds of this process and its finished child processes."""
     ended = os.times()
     return process_time() + ended.children_user + ended.children_system
 
 
 class ProcessId(NamedTuple):
-    """The identity of a process on this machine: its number, and its start time, because numbers are reused.
+    """The identity of a process: its number and its start time, because numbers are reused.
 
     >>> here = ProcessId.with_number(os.getpid())
     >>> here.running, here._replace(started=0.0).running
@@ -77,19 +77,19 @@ class ProcessId(NamedTuple):
 
 
 class Stopwatch:
-    """A stopwatch that measures wall time and CPU time since it was created."""
+    """A stopwatch for wall time and CPU time since its creation."""
 
     def __init__(self) -> None:
         self._began = perf_counter(), cpu_seconds()
 
     @property
     def spent(self) -> tuple[float, float]:
-        """The seconds of wall time and of CPU time since the stopwatch was created."""
+        """The wall time and CPU time since the start, in seconds."""
         return perf_counter() - self._began[0], cpu_seconds() - self._began[1]
 
 
 class DecisionTime(NamedTuple):
-    """How many decisions a player has made, and how much CPU time they took."""
+    """The number of decisions that a player has made, and their CPU time."""
 
     decisions: int = 0
     cpu_seconds: float = 0.0
@@ -99,18 +99,18 @@ class DecisionTime(NamedTuple):
         return DecisionTime(self.decisions + other.decisions, self.cpu_seconds + other.cpu_seconds)
 
     def since(self, before: DecisionTime) -> DecisionTime:
-        """Return how many decisions were made since an earlier count, and their CPU time."""
+        """Return the number and CPU time of decisions since an earlier count."""
         return DecisionTime(self.decisions - before.decisions, self.cpu_seconds - before.cpu_seconds)
 
     @property
     def milliseconds(self) -> float:
-        """The mean CPU time per decision in milliseconds, or nan if there were no decisions."""
+        """The mean CPU time per decision in milliseconds, or nan without decisions."""
         return 1000 * self.cpu_seconds / self.decisions if self.decisions else nan
 
 
 @contextmanager
 def locked(file: Path, *, wait: bool | float = True) -> Iterator[None]:
-    """Hold a lock file during a ``with`` block, so that no other process can hold it.
+    """Hold a lock file during a ``with`` block, to keep other processes out.
 
     The lock is released even if the process is killed.
 
@@ -142,7 +142,7 @@ def locked(file: Path, *, wait: bool | float = True) -> Iterator[None]:
 
 
 def is_locked(file: Path) -> bool | None:
-    """Return whether some process holds a lock file; None if the operating system cannot tell.
+    """Return whether a process holds a lock file, or None if that is unknown.
 
     Linux lists the locks of all processes. On file systems without a device of their own, such as those of containers,
     a file may be listed under another name: if it is not found, the result is None.
@@ -182,13 +182,13 @@ _CONTROLLERS = (
 
 
 def is_writable(folder: Path) -> bool:
-    """Return whether files can be created in a folder, or whether the folder itself can be created."""
+    """Return whether files can be created in a folder, which need not exist yet."""
     there = next(place for place in (folder.absolute(), *folder.absolute().parents) if place.exists())
     return there.is_dir() and os.access(there, os.W_OK | os.X_OK)
 
 
 def cache_folder() -> Path:
-    """Return the folder for cached tables: ``$KILT_CACHE``, or else the user's cache folder."""
+    """Return the folder for cached tables: ``$KILT_CACHE``, or the user's cache folder."""
     given = os.environ.get("KILT_CACHE")
     return Path(given) if given else _usual_cache()
 
@@ -205,7 +205,7 @@ def _usual_cache() -> Path:
 
 @cache
 def temporary_caches() -> Path | None:
-    """Return a temporary folder for caches, for use when the usual cache folder is not writable.
+    """Return a temporary folder for caches if the usual folder is not writable.
 
     The first call prints a warning.
 
@@ -223,7 +223,7 @@ def temporary_caches() -> Path | None:
 
 
 def temporary_folder(name: str) -> Path:
-    """Return the user's temporary folder of a given name, or a new one if other users could write to it."""
+    """Return the user's temporary folder with a given name, or a new one if others can write to it."""
     user = os.getuid() if hasattr(os, "getuid") else 0
     folder = Path(tempfile.gettempdir()) / f"kilt-{name}-{user}"
     with suppress(FileExistsError):
@@ -234,7 +234,7 @@ def temporary_folder(name: str) -> Path:
 
 
 def available_memory(root: Path = Path("/")) -> int:
-    """Return how many bytes of memory this process can still allocate.
+    """Return the number of bytes of memory that this process can still allocate.
 
     The result is the minimum of the machine's free memory, of the memory limits of its container or batch job (control
     groups of either version, up to the root), and of `ulimit -v`.
@@ -255,13 +255,13 @@ def available_memory(root: Path = Path("/")) -> int:
 
 
 def too_little_address_space() -> int | None:
-    """Return the limit of `ulimit -v` in bytes if it is so small that libraries would hang; otherwise None."""
+    """Return the limit of `ulimit -v` in bytes if it is so low that libraries hang, or None."""
     most = _address_space()
     return most if most is not None and most < LIBRARIES else None
 
 
 def fits_memory(size: int) -> bool:
-    """Return whether there is enough memory for this process to grow to `size` bytes.
+    """Return whether this process can grow to `size` bytes of memory.
 
     The size includes `PROCESS` bytes for the process without its tables.
     """

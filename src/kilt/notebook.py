@@ -21,7 +21,7 @@ def html_table(title: str, rows: Mapping[str, str]) -> str:
 
 
 class TextTable(NamedTuple):
-    """A table of texts. Notebooks show it as HTML, and `print` shows it with aligned columns.
+    """A table of texts, shown as HTML in notebooks and with aligned columns by `print`.
 
     >>> print(TextTable("Ks||", ("action", "share"), (("check", "0.25"), ("bet", "0.75"))))
     Ks||
@@ -61,7 +61,7 @@ class Picture:
         self.figure = figure
 
     def save(self, path: str | Path) -> None:
-        """Write the picture to a file. Its suffix, such as ``.png``, ``.svg`` or ``.pdf``, determines the format."""
+        """Write the picture to a file in the format of its suffix, such as ``.png``, ``.svg`` or ``.pdf``."""
         import_module("kilt.viz.picture").save_figure(self.figure, path)
 
     def _repr_svg_(self) -> str:
@@ -77,5 +77,5 @@ class Drawable:
     """
 
     def plot(self) -> Picture:
-        """Return a picture of the result, which can be shown in a notebook or saved to a file."""
+        """Return a picture of the result, for a notebook or a file."""
         return Picture(import_module("kilt.viz.shown").result_figure(self))

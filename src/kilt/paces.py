@@ -1,4 +1,4 @@
-"""Read measured speeds from ``paces.toml``, which serve to estimate times.
+"""Read measured speeds from ``paces.toml``, on which estimates of time are based.
 
 The file says where each number comes from.
 
@@ -21,12 +21,12 @@ def paces() -> dict[str, Any]:
 
 
 def pace(section: str, name: str) -> float:
-    """Return a measured speed from ``paces.toml``, such as the seconds that a step takes."""
+    """Return a measured speed, such as the seconds per step, from ``paces.toml``."""
     return float(paces()[section][name])
 
 
 def curve(section: str, name: str) -> list[tuple[float, float]]:
-    """Return a measured convergence curve: pairs of iterations and exploitability in mbb/g."""
+    """Return a measured convergence curve as pairs of iterations and exploitability in mbb/g."""
     points = paces()[section][name]
     both = points["iterations"], points["exploitability"]
     if isinstance(both[0], list):

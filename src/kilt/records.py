@@ -1,4 +1,4 @@
-r"""Define records: frozen dataclasses that check their values, and can be written as TOML.
+r"""Records: frozen dataclasses that check their values and can be written as TOML.
 
 Configurations of runs (`kilt.config`) and plans of abstractions (`kilt.abstraction.plan`) are records. A field is a
 string, a number with bounds, a bool, another record, or a tuple of records. Error messages contain the name, the value
@@ -56,7 +56,7 @@ def chosen(default: Any, among: Iterable[str]) -> Any:
 
 @dataclass(frozen=True)
 class Record:
-    """Base class of records: frozen dataclasses that check their values, and can be written as TOML."""
+    """Base class of frozen dataclasses that check their values and can be written as TOML."""
 
     ERROR_CLASS: ClassVar[type[KiltError]]  # the error class
     DISPLAY_NAME: ClassVar[str]  # its name in error messages
@@ -67,7 +67,7 @@ class Record:
             _require(type(self), one.name, getattr(self, one.name))
 
     def toml(self) -> str:
-        """Return the record as TOML text, from which it can be read again."""
+        """Return the record as TOML text, from which it can be parsed again."""
         import tomli_w
 
         return tomli_w.dumps(asdict(self))
@@ -108,7 +108,7 @@ def record_of(kind: type[T], data: object) -> T:
 
 
 def replaced(record: T, values: Mapping[str, object]) -> T:
-    """Return a copy of a record with other values for some fields.
+    """Return a copy of a record with new values for some fields.
 
     A key such as "solver.threads" names a field of a nested record. The value None leaves a key unchanged.
 
@@ -137,7 +137,7 @@ def replaced(record: T, values: Mapping[str, object]) -> T:
 
 
 def parsed(kind: type[Record], name: str, text: str) -> object:
-    """Convert a text to the value of a field of a record. Commas separate the elements of a tuple.
+    """Convert text to the value of a record's field. Commas separate elements of a tuple.
 
     Raises KeyError if there is no such field, and ValueError if the text is no number, but the field is.
 
@@ -150,7 +150,7 @@ def parsed(kind: type[Record], name: str, text: str) -> object:
 
 
 def field_descriptions(kind: type[Record]) -> dict[str, str]:
-    """Return the description of each field of a record, taken from the docstring of its class.
+    """Return the description of each field of a record, from the class's docstring.
 
     >>> from kilt.config import EngineConfig
     >>> field_descriptions(EngineConfig)["address"]
@@ -163,7 +163,7 @@ def field_descriptions(kind: type[Record]) -> dict[str, str]:
 
 
 def commented_toml(kind: type[Record], data: Mapping[str, Any]) -> str:
-    """Return the text of a TOML file with all fields of a record, and a comment that describes each.
+    """Return a TOML text with all fields of a record, each with a comment that describes it.
 
     Parameters
     ----------

@@ -51,14 +51,14 @@ BETS = "1x, a; a"
 
 
 class Rehearsal(NamedTuple):
-    """A small task that is run only so that the kernels of a command are compiled."""
+    """A small task whose only purpose is to compile the kernels of a command."""
 
     work: Callable[[Path], object]  # called with a folder for its files
     seconds: float  # approximate time to compile its kernels: the longest rehearsals begin first
 
 
 class Setup(NamedTuple):
-    """The result of `setup`: the seconds that compiling kernels took, and the number of processes."""
+    """The result of `setup`: the seconds spent on compilation, and the number of processes."""
 
     seconds: float  # elapsed time
     compiling: float  # seconds of compiling, summed over processes
@@ -113,7 +113,7 @@ def setup(*, workers: int | None = None, tick: Callable[[str, float], object] = 
 
 
 def workers_for(rehearsals: int) -> int:
-    """Return how many processes should compile kernels, given the cores and the memory of this machine.
+    """Return the number of processes for compiling kernels on this machine.
 
     There is one for each core, or fewer if memory is short.
     """
@@ -121,7 +121,7 @@ def workers_for(rehearsals: int) -> int:
 
 
 def is_ready() -> bool:
-    """Return whether `setup` has compiled all kernels for the installed versions and this processor."""
+    """Return whether `setup` has compiled all kernels for this version and this processor."""
     try:
         files = json.loads(_mark().read_text(encoding="utf-8"))
     except (OSError, ValueError):
@@ -174,7 +174,7 @@ class _Workers:
             process.communicate()
 
     def rehearse(self, name: str) -> tuple[float, list[str]]:
-        """Run a small task in an idle process, only so that its kernels are compiled.
+        """Run a small task in an idle process, to compile its kernels.
 
         Returns the seconds of compilation and the kernels' cache index files.
         """
@@ -193,7 +193,7 @@ class _Workers:
 
 
 def rehearse(names: list[str], folder: Path) -> None:
-    """Run small tasks, given by name, only so that their kernels are compiled."""
+    """Run small tasks by name, to compile their kernels."""
     for name in names:
         place = folder / name
         place.mkdir()

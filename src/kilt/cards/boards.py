@@ -1,4 +1,4 @@
-"""List canonical boards: one board stands for all boards that differ only by the names of suits.
+"""List canonical boards: one board for each class of boards that differ only by suits.
 
 Boards that differ only by the names of the suits are strategically equivalent, so one of them, the *canonical* board,
 stands for all [Johanson16 §2.4]. Boards grow round by round: a canonical board extends the one before it by new cards,
@@ -29,7 +29,7 @@ from kilt.cards.deck import FULL, Deck, subsets
 
 
 class Boards(NamedTuple):
-    """The canonical boards of one round, grouped by the board of the previous round that they extend."""
+    """The canonical boards of a round, each listed under the board that it extends."""
 
     cards: ByteArray  # [board, card] in the order of dealing
     parent: npt.NDArray[np.int32]  # [board] index of the board that it extends; −1 before the first cards
@@ -51,7 +51,7 @@ def canonical_boards(layout: Sequence[int], deck: Deck = FULL) -> tuple[Boards, 
 
 
 def known_board(cards: Sequence[int], deck: Deck = FULL, symmetry: int | None = None) -> Boards:
-    """Return a `Boards` object that contains one given board, so that `add_cards` can extend it.
+    """Return a `Boards` object with a single given board, which `add_cards` can extend.
 
     Only suit permutations in `symmetry` (a bit mask) may identify its extensions. By default these are the permutations
     that map the board's set of cards to itself.
@@ -68,7 +68,7 @@ def known_board(cards: Sequence[int], deck: Deck = FULL, symmetry: int | None = 
 
 
 def add_cards(before: Boards, count: int, deck: Deck = FULL) -> Boards:
-    """Extend each board by `count` cards in every way. Of boards that differ only by suits, one is kept."""
+    """Extend each board by `count` cards in every way, up to suit isomorphism."""
     parents, known = before.cards.shape
     picks = subsets(deck.size - known, count)
     most = parents * len(picks)
@@ -104,7 +104,7 @@ def count_dealt_boards(rounds: Sequence[Boards]) -> IntArray:
 
 
 def board_index(rounds: Sequence[Boards], deck: Deck = FULL) -> BoardIndex:
-    """Build the look-up tables with which compiled code finds the canonical board of any dealt board.
+    """Build look-up tables that map any dealt board to its canonical board.
 
     The kernel `locate` uses these tables.
 
@@ -152,7 +152,7 @@ def suit_symmetries(deck: Deck, *sets: Sequence[int]) -> int:
 
 @lru_cache
 def card_permutations(deck: Deck) -> ByteArray:
-    """Return the number of each card after each permutation of the suits, shape (permutations, cards).
+    """Return the cards after each permutation of the suits, shape (permutations, cards).
 
     Row 0 is the identity.
     """
@@ -166,7 +166,7 @@ def card_permutations(deck: Deck) -> ByteArray:
 
 @lru_cache
 def hand_permutations(deck: Deck, hole_cards: int = 2) -> npt.NDArray[np.int32]:
-    """Return the number of each hand after each permutation of the suits.
+    """Return the index of each hand after each permutation of the suits.
 
     The shape is (permutations, hands); row 0 is the identity.
 

@@ -1,4 +1,4 @@
-"""Compiled loops that extend boards, find canonical boards, and assign numbers to the hands on a board."""
+"""Compiled loops that extend boards, find canonical boards, and index the hands on a board."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from kilt.jit import kernel
 
 
 class BoardIndex(NamedTuple):
-    """Look-up tables that map any dealt board to its canonical board, which differs from it only by suits.
+    """Look-up tables that map any dealt board to its canonical board.
 
     Boards are numbered over all rounds; 0 is the empty board.
     """
@@ -39,7 +39,7 @@ def extend_boards(
     symmetry: npt.NDArray[np.int32],
     first_child: npt.NDArray[np.int32],
 ) -> int:
-    """Extend each board by new cards in every way. Of boards that differ only by suits, one is kept.
+    """Extend each board by new cards in every way, up to suit isomorphism.
 
     Returns the number of boards that are kept.
 
@@ -90,7 +90,7 @@ def extend_boards(
 
 @kernel
 def find_canonical_board(index: BoardIndex, cards: IntArray) -> tuple[int, int]:
-    """Find the canonical board of some dealt cards. Returns it with the suit permutation that leads to it.
+    """Find the canonical board of some dealt cards, and the suit permutation that leads to it.
 
     Returns the index of the board, among those of its round, and that of the permutation.
     """
@@ -120,7 +120,7 @@ def find_canonical_board(index: BoardIndex, cards: IntArray) -> tuple[int, int]:
 def number_hands(
     bits: IntArray, held: np.int64, symmetry: int, moved: npt.NDArray[np.int32], numbers: npt.NDArray[np.int32]
 ) -> int:
-    """Assign a number to each hand on a board. Hands that differ only by suits get the same number.
+    """Index the hands on a board. Hands that differ only by suits share an index.
 
     Hands that share a card with the board get −1. Returns how many numbers there are. `held` is the bit set of the
     board's cards, in the coding of `bits`.

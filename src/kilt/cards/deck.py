@@ -1,4 +1,4 @@
-"""A deck of cards: converts between names and numbers of cards, and parses ranges such as ``QQ+,AKs``.
+"""Convert between the names and numbers of cards, and parse ranges such as ``QQ+,AKs``.
 
 A deck of R ranks and S suits holds the *highest* R ranks and the *last* S suits of a full deck, as in ACPC game
 definitions: three ranks and two suits are the queens, kings and aces of hearts and spades. Inside a deck cards are
@@ -33,7 +33,7 @@ SUITS = "cdhs"
 
 @dataclass(frozen=True)
 class Deck:
-    """A deck of cards, which may be smaller than 52 cards: the highest `ranks` ranks of the last `suits` suits.
+    """A deck of cards: the highest `ranks` ranks of the last `suits` suits of a full deck.
 
     Parameters
     ----------
@@ -82,11 +82,11 @@ class Deck:
 
     @cached_property
     def full(self) -> ByteArray:
-        """The index of each of the deck's cards in a full deck of 52 cards, shape (cards,)."""
+        """The position of each card in a full deck of 52 cards, shape (cards,)."""
         return np.array([FULL._numbers[name] for name in self.names], dtype=np.int8)
 
     def name(self, cards: Iterable[int]) -> str:
-        """Return the names of cards as text such as ``AsKh``, given the numbers of the cards."""
+        """Return the names of cards as text such as ``AsKh``."""
         return "".join(self.names[card] for card in cards)
 
     def cards(self, text: str, count: int | None = None, *, dead: Iterable[int] = ()) -> tuple[int, ...]:
@@ -134,7 +134,7 @@ class Deck:
     def numbers(
         self, cards: str | Iterable[str | int], count: int | None = None, *, dead: Iterable[int] = ()
     ) -> tuple[int, ...]:
-        """Return the numbers of cards, which are given as text, as a list of names, or as numbers.
+        """Return the numbers of cards, given as text, as names or as numbers.
 
         Parameters
         ----------
@@ -167,7 +167,7 @@ class Deck:
         return number
 
     def holes(self, count: int = 2) -> ByteArray:
-        """Return every hand of `count` private cards; the row of a hand is its number throughout kilt.
+        """Return every hand of `count` private cards, one per row, in kilt's usual order.
 
         Returns
         -------
@@ -181,7 +181,7 @@ class Deck:
         return subsets(self.size, count)
 
     def hole_index(self, hand: Sequence[int]) -> int:
-        """Return the number of a hand: its row in the array that `holes` returns.
+        """Return the index of a hand, which is its row in the array from `holes`.
 
         >>> FULL.hole_index(FULL.cards("AsAh"))
         1325
@@ -189,7 +189,7 @@ class Deck:
         return sum(comb(card, place + 1) for place, card in enumerate(sorted(hand)))
 
     def range(self, text: str, count: int = 2, *, strict: bool = True) -> FloatArray:
-        """Parse a range of hands, such as ``QQ+,AKs``, and return the weight of each hand.
+        """Parse a range such as ``QQ+,AKs``, and return the weight of each hand.
 
         Parameters
         ----------
@@ -240,7 +240,7 @@ class Deck:
         return weights
 
     def range_text(self, weights: FloatArray, count: int = 2) -> str:
-        """Return a range as text that `range` can parse, one hand after another.
+        """Return a range as text, one hand after another, which `range` can parse.
 
         >>> FULL.range_text(FULL.range("AA:0.25, KsKh"))
         'KhKs,AcAd:0.25,AcAh:0.25,AdAh:0.25,AcAs:0.25,AdAs:0.25,AhAs:0.25'
@@ -325,7 +325,7 @@ def range_parts(text: str) -> list[str]:
 
 
 def subsets(size: int, count: int) -> ByteArray:
-    """Return all sets of `count` numbers from 0 to `size` − 1, one per row, in colexicographic order.
+    """Return all sets of `count` numbers below `size`, one per row, in colexicographic order.
 
     >>> subsets(4, 2).tolist()
     [[0, 1], [0, 2], [1, 2], [0, 3], [1, 3], [2, 3]]

@@ -1,4 +1,4 @@
-"""Compute a hand's chance of winning at showdown minus its chance of losing, called its edge.
+"""Compute a hand's edge: its chance of winning at showdown minus its chance of losing.
 
 An edge is between −1 and 1, and equals twice the equity minus 1. Multiplied by the chips at stake, it is the expected
 value of a showdown without further bets. All ways to complete the board are counted.
@@ -44,7 +44,7 @@ def edge(
     *,
     board_size: int = BOARD_SIZE,
 ) -> float:
-    """Return the edge of one hand over another: P(win) − P(loss), over all ways to complete a board.
+    """Return the edge of one hand over another: P(win) − P(loss) over all possible boards.
 
     Parameters
     ----------
@@ -91,7 +91,7 @@ def edge_on(
 def edges(
     opponent: Sequence[int], board: Sequence[int] = (), deck: Deck = FULL, *, board_size: int = BOARD_SIZE
 ) -> FloatArray:
-    """Return the edge of every hand over one known hand: P(win) − P(loss), over all ways to complete a board.
+    """Return the edge of every hand over one known hand, over all possible boards.
 
     Parameters
     ----------
@@ -123,7 +123,7 @@ def edges(
 
 @lru_cache(maxsize=4)
 def pair_edges(deck: Deck = FULL, hole_cards: int = 2, board_size: int = BOARD_SIZE) -> FloatArray:
-    """Return the edge of every hand over every other hand, P(win) − P(loss), before any board card is dealt.
+    """Return the preflop edge of every hand over every other hand: P(win) − P(loss).
 
     The shape is (hands, hands), with 0 for hands that share a card. The table of the full deck takes half a minute to
     compute, and is kept in the cache folder.
@@ -151,7 +151,7 @@ def _kept(place: Path) -> FloatArray:
 def deal_edges(
     cards: IntArray, pairs: IntArray, size: int, deck: Deck = FULL, *, board_size: int = BOARD_SIZE
 ) -> npt.NDArray[np.float32]:
-    """Return player 0's edge in each of many deals: P(win) − P(loss), given the first `size` public cards.
+    """Return player 0's edge in each of many deals, given the first `size` public cards.
 
     Parameters
     ----------
@@ -183,7 +183,7 @@ def deal_edges(
 
 
 def sum_edges(boards: IntArray, holes: ByteArray, deck: Deck = FULL) -> IntArray:
-    """Return the wins minus losses of every hand against every other hand, summed over complete boards.
+    """Return wins minus losses of every hand against every other, summed over complete boards.
 
     Parameters
     ----------

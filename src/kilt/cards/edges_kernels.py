@@ -1,4 +1,4 @@
-"""Compiled loops that count the wins and losses of hands against each other at showdown.
+"""Compiled loops that count showdown wins and losses between hands.
 
 `hands` is a `HandList`, and arrays over hands are indexed by its rows.
 """
@@ -23,7 +23,7 @@ def add_edges(
     strength: Strengths,
     won: npt.NDArray[np.int32],
 ) -> None:
-    """Count the wins minus losses of every hand against one hand of the opponent, on complete boards.
+    """Count every hand's wins minus losses against one opponent hand, on complete boards.
 
     The opponent's hand has the number `opponent`. A win adds 1 to `won`, a loss −1. The boards have none of the
     opponent's cards. A board adds nothing to a hand that shares a card with it. `strength` is scratch for an entry per
@@ -41,7 +41,7 @@ def add_edges(
 def pair_edge(
     held: IntArray, rest: IntArray, ways: npt.NDArray[np.int8], hands: HandList, pair: IntArray, tables: HandTables
 ) -> int:
-    """Count the wins minus losses of one hand against another, over all ways to complete a board.
+    """Count the wins minus losses of one hand against another over all possible boards.
 
     The cards of the board are `held`.
 
@@ -77,9 +77,9 @@ def pair_edges_on(
     tables: HandTables,
     won: IntArray,
 ) -> None:
-    """Count the wins minus losses of one hand against another, over all ways to complete each of several boards.
+    """Count the wins minus losses of one hand against another, for each of several partial boards.
 
-    They are written to `won` [board].
+    The counts are written to `won` [board].
 
     `boards` has a row of cards for each board, and `rest` a row of the cards that remain: see `pair_edge`.
     """
@@ -99,7 +99,7 @@ def deal_edges(
     rest: IntArray,
     edge: npt.NDArray[np.float32],
 ) -> None:
-    """Compute player 0's edge in each of many deals: P(win) − P(loss), given the first `size` public cards.
+    """Compute player 0's edge in each of many deals, given the first `size` public cards.
 
     `cards` [deal, card] has `held` private cards of each player, then the board. `pairs` [deal, player] has the numbers
     of the hands. `edge` [deal] gets the result. `rest` [card of the deck] is scratch.
@@ -127,7 +127,7 @@ def add_pairs(
     sums: Strengths,
     won: IntArray,
 ) -> None:
-    """Count the wins minus losses of each pair of hands on complete boards, and add them to `won`.
+    """Add the wins minus losses of each pair of hands to `won`, over complete boards.
 
     A board counts with its weight.
 

@@ -1,4 +1,4 @@
-"""Compute hand strength: the probability of winning at showdown, plus half the probability of a tie.
+"""Compute hand strength: the chance of winning at showdown, with a tie as half a win.
 
 HS, the strength of a hand on a complete board, is the probability of beating a hand drawn uniformly from those that the
 opponent can hold; a tie counts half. One sort ranks all hands of a board, and the sums account exactly for cards that
@@ -37,7 +37,7 @@ COMPARED_ONE_BY_ONE = 16  # up to this number of opponent's hands, compare each 
 
 
 class Equity(NamedTuple):
-    """The probabilities that a hand wins, ties and loses at showdown; they add up to 1."""
+    """A hand's probabilities of winning, tying and losing at showdown, which add up to 1."""
 
     win: float
     tie: float
@@ -50,7 +50,7 @@ class Equity(NamedTuple):
 
 
 class Completions(NamedTuple):
-    """All ways to complete a board, with their weights. Boards that differ only by suits appear once."""
+    """All ways to complete a board, up to suit isomorphism, with their weights."""
 
     boards: IntArray  # [way, card]
     weights: IntArray  # [way] number of boards that the board stands for
@@ -59,14 +59,14 @@ class Completions(NamedTuple):
 
 @lru_cache
 def hand_list(deck: Deck = FULL, hole_cards: int = 2) -> HandList:
-    """Return all private hands as arrays for compiled code, given the number of private cards."""
+    """Return all private hands of `count` cards as arrays for compiled code."""
     holes = deck.holes(hole_cards)
     with_card = [np.flatnonzero((holes == card).any(axis=1)) for card in range(deck.size)]
     return hands_as_arrays(holes, deck)._replace(with_card=np.array(with_card, dtype=np.uint16))
 
 
 def hands_as_arrays(holes: ByteArray, deck: Deck = FULL) -> HandList:
-    """Return given private hands as arrays for compiled code.
+    """Return the given private hands as arrays for compiled code.
 
     `holes` has shape (hands, cards), with the cards of each hand ascending.
     """
@@ -84,7 +84,7 @@ def hands_as_arrays(holes: ByteArray, deck: Deck = FULL) -> HandList:
 
 
 def cards_with_blanks(deck: Deck, hole_cards: int) -> int:
-    """Return the size of a deck, including the blank cards that are added in games with one private card.
+    """Return the size of a deck with the blank cards that one-card games add to it.
 
     The kernels of `equity_kernels` expect two cards per hand, so each hand of one card gets a blank.
     """
@@ -98,7 +98,7 @@ def _columns(holes: ByteArray, deck: Deck) -> Columns:
 
 
 def ranking_workspace(deck: Deck, hole_cards: int, board_size: int, hands: int | None = None) -> Ranking:
-    """Allocate the scratch arrays with which the kernel `rank_board` ranks all hands on a board.
+    """Allocate the scratch arrays of the kernel `rank_board`.
 
     They have room for `hands` hands; by default, for all hands of the deck.
     """
@@ -118,7 +118,7 @@ def ranking_workspace(deck: Deck, hole_cards: int, board_size: int, hands: int |
 
 
 def rank_hands(board: Sequence[int], deck: Deck = FULL, hole_cards: int = 2) -> Ranking:
-    """Sort all hands that are possible on a complete board, from the weakest to the strongest.
+    """Sort the possible hands on a complete board, from weakest to strongest.
 
     >>> ranking = rank_hands(FULL.cards("AsKsQsJsTs"))
     >>> len(ranking.order), len(ranking.ends)  # the board plays for everybody: one group
@@ -292,7 +292,9 @@ def _extended(board: tuple[int, ...], symmetry: int, deck: Deck, size: int) -> B
 
 
 def parse_hand(text: str, board: Sequence[int] = (), deck: Deck = FULL) -> tuple[int, ...]:
-    """Parse a hand of two cards. Raises CardError for a range, or if the hand shares a card with the board.
+    """Parse a hand of two cards, and check that it shares no card with the board.
+
+    Raises CardError for a range, or if the hand shares a card with the board.
 
     >>> parse_hand("AA")
     Traceback (most recent call last):
@@ -310,7 +312,7 @@ def parse_hand(text: str, board: Sequence[int] = (), deck: Deck = FULL) -> tuple
 def hand_equity(
     hand: Sequence[int], opponent: Sequence[int] | FloatArray, board: Sequence[int] = (), deck: Deck = FULL
 ) -> Equity:
-    """Return the equity of a two-card hand against another hand or a range, over all ways to complete the board.
+    """Return the equity of a two-card hand against another hand or a range, over all possible boards.
 
     Parameters
     ----------

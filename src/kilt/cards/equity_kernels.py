@@ -43,7 +43,7 @@ class HandList(NamedTuple):
 
 
 class Ranking(NamedTuple):
-    """The hands that are possible on one complete board, sorted by strength, with scratch arrays.
+    """The possible hands on a complete board, sorted by strength, with scratch arrays.
 
     `rank_board` fills it. A group is a set of hands of equal strength. Arrays have an entry for each hand; entries of
     `order` and `cards` after the end of the last group are undefined.
@@ -64,7 +64,7 @@ class Ranking(NamedTuple):
 
 
 class PlayerRankings(NamedTuple):
-    """The hands that each of two players may hold on one complete board, sorted by strength.
+    """The hands that each of two players can hold on a complete board, sorted by strength.
 
     `split_by_player` fills it from a `Ranking`. Side 0 is the player whose values are computed, side 1 the opponent.
     Groups are those of the ranking; a side may have no hand in some of them.
@@ -81,7 +81,7 @@ class PlayerRankings(NamedTuple):
 
 @kernel
 def board_strengths(board: IntArray, hands: HandList, tables: HandTables, out: Strengths) -> None:
-    """Compute the strength of every hand on a complete board; −1 if a hand shares a card with the board.
+    """Compute the strength of every hand on a complete board, or −1 for hands blocked by the board.
 
     If no flush is possible, strength depends on ranks alone: there are 91 pairs of ranks for 1,326 hands.
     """
@@ -108,7 +108,7 @@ def board_strengths(board: IntArray, hands: HandList, tables: HandTables, out: S
 
 @kernel
 def rank_board(board: IntArray, hands: HandList, tables: HandTables, ranking: Ranking) -> int:
-    """Sort all hands on a complete board by strength, and return the number of different strengths.
+    """Sort all hands on a complete board by strength. Returns the number of different strengths.
 
     A counting sort: few strengths occur on one board, so the loop marks those in a bit set, and visits only them.
     """
@@ -151,7 +151,7 @@ def rank_board(board: IntArray, hands: HandList, tables: HandTables, ranking: Ra
 
 @kernel
 def merge_equivalent_hands(ranking: Ranking, groups: int, symmetry: int, moved: Moved, renamed: Renamed) -> None:
-    """Shorten a ranking of hands: of hands that differ only by interchangeable suits, one is kept.
+    """Shorten a ranking of hands by keeping one of all hands equal up to interchangeable suits.
 
     The first hand of each class is kept and stands for the whole class, and the first card of each class of cards for
     that class: sums by card are those of one such card. `symmetry` is a bit mask of suit permutations; bit by bit,
@@ -195,7 +195,7 @@ def merge_equivalent_hands(ranking: Ranking, groups: int, symmetry: int, moved: 
 
 @kernel
 def compatible_weights(live: Order, cards: Columns, reach: FloatArray, by_card: FloatArray, value: FloatArray) -> None:
-    """For each hand, compute the total weight of the opponent's hands that share no card with it.
+    """Compute for each hand the total weight of the opponent's hands that share no card with it.
 
     Hands that are not `live` get 0. By inclusion and exclusion: from the total, subtract the hands with each of my
     cards; my own hand has then been subtracted twice, and is added back. `by_card` is scratch for one entry per card.
@@ -214,7 +214,7 @@ def compatible_weights(live: Order, cards: Columns, reach: FloatArray, by_card: 
 
 @kernel
 def showdown_values(ranking: Ranking, groups: int, reach: FloatArray, value: FloatArray) -> None:
-    """For each hand, compute the weight of the hands that it beats at showdown, minus that of those that beat it.
+    """Compute each hand's showdown value: the weight of the hands it beats minus that of the hands it loses to.
 
     `reach` has the weights of the opponent's hands; those that share a card with the hand do not count [Johanson16
     §2.4].
@@ -254,7 +254,7 @@ def showdown_values(ranking: Ranking, groups: int, reach: FloatArray, value: Flo
 def showdown_values_of_ranges(
     ranking: Ranking, groups: int, reach: Floats, by_card: Floats, result: Floats, whole: Floats
 ) -> None:
-    """Compute the showdown values of all hands against several ranges of the opponent at once.
+    """Compute the showdown values of all hands against several opponent ranges at once.
 
     There are `LANES` ranges.
 
@@ -299,7 +299,9 @@ def showdown_values_of_ranges(
 def split_by_player(
     ranking: Ranking, groups: int, mine: Held, theirs: Held, every: bool, sides: PlayerRankings
 ) -> tuple[int, int]:
-    """Split a ranking into the hands that each player may hold. Returns each player's number of hands.
+    """Split a ranking into the possible hands of each player.
+
+    Returns each player's number of hands.
 
     If `every` is set, the first player has all hands.
     """
@@ -330,7 +332,7 @@ def split_by_player(
 def showdown_values_by_player(
     sides: PlayerRankings, groups: int, weighted: bool, reach: Floats, by_card: Floats, result: Floats, whole: Floats
 ) -> None:
-    """Compute showdown values for two players who may hold different hands, against several ranges at once.
+    """Compute showdown values against several ranges at once, for players whose possible hands differ.
 
     The results are like those of `showdown_values_of_ranges`.
 
@@ -374,7 +376,7 @@ def showdown_values_by_player(
 def ties_between(
     sides: PlayerRankings, groups: int, weighted: bool, reach: Floats, by_card: Floats, tied: Floats
 ) -> None:
-    """For each hand, compute the total weight of the opponent's hands that tie with it, for several ranges at once.
+    """Compute the total weight of the opponent's hands that tie with each hand, for several ranges at once.
 
     There are `LANES` ranges.
 

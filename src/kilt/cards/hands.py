@@ -1,4 +1,4 @@
-"""Rank poker hands: compute the strength of a hand as an integer, name its category, and describe it.
+"""Rank poker hands: compute a hand's strength as an integer, and name its category.
 
 The worst hand has strength 0, the next better one 1, and so on; hands that tie have the same strength. Hands of five,
 six and seven cards share one scale of 7,462 strengths (the best five cards count), so they can be compared.
@@ -91,7 +91,7 @@ def hand_tables(cards: int, deck: Deck = FULL) -> HandTables:
 
 
 def strengths(cards: npt.ArrayLike, deck: Deck = FULL) -> Strengths:
-    """Return the strength of each of many hands, given one hand per row. Stronger hands have higher numbers.
+    """Return the strength of each of many hands, one per row. Higher is stronger.
 
     >>> strengths([FULL.cards("AsAhAdAcKs"), FULL.cards("AsAhAdAcQs")])
     array([7451, 7450], dtype=int16)
@@ -107,7 +107,7 @@ def strengths(cards: npt.ArrayLike, deck: Deck = FULL) -> Strengths:
 
 
 def strength(cards: str | Sequence[int], deck: Deck = FULL) -> int:
-    """Return the strength of one hand, given as card names or numbers. Stronger hands have higher numbers.
+    """Return the strength of one hand, given as card names or numbers. Higher is stronger.
 
     It does what `hands_kernels.look_up` does, but nothing is compiled for it.
     """
@@ -132,7 +132,7 @@ def _require_cards(numbers: Sequence[int], deck: Deck) -> None:
 
 
 def category(value: int, cards: int = 5) -> str:
-    """Return the category of a hand, such as ``flush``, given the hand's strength.
+    """Return the category of a hand, such as ``flush``, from its strength.
 
     `cards` is the number of cards in the hand, since different numbers of cards have different scales.
 
@@ -144,7 +144,7 @@ def category(value: int, cards: int = 5) -> str:
 
 
 def count_categories(cards: int = MAX_CARDS, deck: Deck = FULL) -> dict[str, int]:
-    """Enumerate all hands with a given number of cards, and count the hands of each category.
+    """Enumerate all hands of a given number of cards, and count each category.
 
     >>> count_categories(5)["flush"]
     5108
@@ -158,7 +158,7 @@ def count_categories(cards: int = MAX_CARDS, deck: Deck = FULL) -> dict[str, int
 
 
 def best_five(cards: str | Sequence[int], deck: Deck = FULL) -> tuple[int, ...]:
-    """Return the best five cards of a hand, pairs and sets before kickers.
+    """Return the best five cards of a hand, with pairs and sets before kickers.
 
     A hand of fewer than five cards is returned whole.
 

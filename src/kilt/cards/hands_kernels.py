@@ -41,7 +41,7 @@ class HandTables(NamedTuple):
 
 @inlined
 def look_up_ranks(key: Word, tables: HandTables) -> int:
-    """Return the strength of a hand by the ranks of its cards alone, without regard to flushes."""
+    """Return a hand's strength without regard to flushes, from the ranks of its cards."""
     strength: int = tables.strength[tables.low[key & LOW_MASK] + tables.high[(key >> HIGH_SHIFT) & HIGH_MASK]]
     return strength
 
@@ -78,7 +78,7 @@ def strengths(cards: ByteArray, tables: HandTables, out: Strengths) -> None:
 def showdown_winners(
     cards: IntArray, held: int, tables: HandTables, hands: IntArray, outcome: npt.NDArray[np.float32]
 ) -> None:
-    """Find the winner of the showdown in each of many deals, and the numbers of both players' private hands.
+    """Find the showdown winner of each deal, and the index of both players' private hands.
 
     `cards` [deal, card] has `held` private cards of each player, then the board. `hands` [deal, player] gets the
     numbers of the hands, and `outcome` [deal] is 1 if player 0 wins, −1 if player 1 wins, and 0 for a split pot.
@@ -107,7 +107,7 @@ def showdown_winners(
 
 @kernel
 def count_strengths(deck_size: int, cards: int, tables: HandTables, counts: IntArray) -> None:
-    """Enumerate all hands with a given number of cards, and count the hands of each strength.
+    """Enumerate all hands of a given number of cards, and count each strength.
 
     The loop visits hands in lexicographic order and keeps keys and bits of each prefix, so a step costs one addition.
     """

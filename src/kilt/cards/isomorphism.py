@@ -1,4 +1,4 @@
-"""Assign consecutive numbers to poker hands. Hands that differ only by the names of suits share a number.
+"""Index poker hands without gaps, up to suit isomorphism.
 
 The algorithm is that of Kevin Waugh, "A fast and optimal hand isomorphism algorithm" (2013). A *layout* is the number
 of cards in each round: ``(2, 3, 1, 1)`` is a hold'em hand from hole cards to river, ``(3,)`` a flop alone, ``(2, 5)`` a
@@ -52,7 +52,7 @@ MOST_CARDS = 7  # so that tables stay small (2²¹ entries at worst) and product
 
 @dataclass(frozen=True)
 class Isomorphism:
-    """A numbering of poker hands without gaps, in which hands that differ only by suits share an index.
+    """An index of poker hands without gaps, in which hands equal up to suits share a number.
 
     A hand is the cards of its rounds, one after another. For one hand, `index` returns an int; for an array
     of hands, an array.
@@ -87,12 +87,12 @@ class Isomorphism:
 
     @property
     def size(self) -> int:
-        """The number of different hands, where hands that differ only by suits count as one."""
+        """The number of different hands, up to suit isomorphism."""
         return int(self.tables.offset[-1])
 
     @cached_property
     def tables(self) -> IndexTables:
-        """The look-up tables with which compiled code converts hands to indices and back."""
+        """Look-up tables that convert hands to indices and back, for compiled code."""
         return build_tables(self.layout, self.deck)
 
     @overload
@@ -121,7 +121,7 @@ class Isomorphism:
         return int(out[0]) if plain else out.reshape(hands.shape[:-1])
 
     def unindex(self, index: Numbers | Sequence[int] | int) -> ByteArray:
-        """Return the hand that belongs to each index, shape (..., cards).
+        """Return the canonical hand of each index, shape (..., cards).
 
         It stands for all hands that differ from it only by suits.
 
@@ -157,7 +157,7 @@ def _checked(what: str, numbers: npt.NDArray[Any], bound: int) -> npt.NDArray[An
 
 @lru_cache
 def build_tables(layout: tuple[int, ...], deck: Deck) -> IndexTables:
-    """Compute the look-up tables that convert hands to indices and back.
+    """Build the look-up tables that convert hands to indices and back.
 
     `layout` has the number of cards of each round.
 

@@ -1,4 +1,4 @@
-"""Compiled loops that convert hands to indices and back, one at a time or many at once.
+"""Compiled loops that convert hands to indices and back.
 
 All facts about layout and deck are in `IndexTables`, so one compiled kernel serves every layout and deck. Four suits
 always take part; suits that a smaller deck lacks hold no cards. Kernels do not check their input.
@@ -91,7 +91,7 @@ def index_one(cards: ByteArray, t: IndexTables) -> int:
 
 @inlined
 def encode_suit(code: int, k: int, place: int, t: IndexTables) -> int:
-    """Return what the cards of one suit contribute to the index of a hand.
+    """Return the contribution of one suit's cards to the index of a hand.
 
     The suit is at position `place` of configuration `k`, and `code` describes its cards. Sorted numbers x₀ ≤ x₁ ≤ …
     have the number C(x₀, 1) + C(x₁ + 1, 2) + … among the multisets of their size.
@@ -103,7 +103,7 @@ def encode_suit(code: int, k: int, place: int, t: IndexTables) -> int:
 
 @inlined
 def extract_suit(rest: int, k: int, place: int, t: IndexTables) -> tuple[int, int]:
-    """Extract the code of one suit's cards from the index of a hand. Returns the code and the rest of the index.
+    """Extract one suit's code from the index of a hand. Returns the code and the remaining index.
 
     This is the inverse of `encode_suit`, for the last remaining suit.
     """
@@ -133,7 +133,7 @@ def binomial_coefficient(n: int, k: int) -> int:
 
 @inlined
 def find_configuration(index: int, t: IndexTables) -> int:
-    """Find the range of indices to which an index belongs, by binary search.
+    """Find the configuration to which an index belongs, by binary search.
 
     A configuration is the sorted shapes of a hand's suits, and has a range of indices.
     """
@@ -149,7 +149,7 @@ def find_configuration(index: int, t: IndexTables) -> int:
 
 @inlined
 def unindex_one(index: int, out: ByteArray, t: IndexTables) -> None:
-    """Write the hand that belongs to an index to `out`, with the cards of each round in ascending order."""
+    """Write the hand with a given index to `out`, with each round's cards in ascending order."""
     k = find_configuration(index, t)
     rest = index - t.offset[k]
     written = 0  # cards so far, four bits per round

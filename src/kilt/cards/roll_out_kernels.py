@@ -1,4 +1,4 @@
-"""Compiled loops that sum wins, losses and strengths of hands over complete boards."""
+"""Compiled loops that sum wins, losses and hand strengths over complete boards."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from kilt.jit import kernel
 def board_strengths_many(
     boards: IntArray, hands: HandList, tables: HandTables, ranking: Ranking, opponents: int, rows: Strengths
 ) -> None:
-    """Compute the strength of every hand on each complete board: twice the wins plus the ties against all other hands.
+    """Compute the strength of every hand on each complete board: twice its wins, plus its ties.
 
     `opponents` is the number of hands that the other player can hold. Hands that share a card with the board get −1.
     """
@@ -38,7 +38,7 @@ def board_strengths_many(
 
 @kernel
 def count_strengths(rows: Strengths, weights: IntArray, classes: IntArray, counts: IntArray) -> None:
-    """Count how often each class of hands has each strength, over several boards.
+    """Count how often each class of hands has each strength over several boards.
 
     A board counts as often as the boards it stands for: ``counts[classes[hand], row[hand]] += weight`` for each row.
     """
@@ -87,7 +87,7 @@ def count_wins_against_few(
     won: npt.NDArray[np.int32],
     met: npt.NDArray[np.int32],
 ) -> None:
-    """Count each hand's wins minus losses against a few given hands of the opponent, on complete boards.
+    """Count each hand's wins minus losses against a few opponent hands, on complete boards.
 
     Adds the counts to `won` [opponent, hand], and to `met` the boards on which both hands are possible. With few
     opponents, this is less work than ranking all hands. Whether a hand and an opponent share a card is not checked.
@@ -117,7 +117,7 @@ def count_results(
     strength: Strengths,
     result: FloatArray,
 ) -> None:
-    """Count the wins, ties and losses of one hand against several hands, over complete boards.
+    """Count one hand's wins, ties and losses against several hands, over complete boards.
 
     Adds their weights to `result`. The opponents share no card with the hero. The strength of a few opponents is looked
     up one by one; for many, it is faster to compute the strength of all hands on the board. `strength` [hand] is

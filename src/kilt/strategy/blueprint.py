@@ -1,4 +1,4 @@
-"""Load, save and query blueprints, which are strategies of abstract games that agents can play.
+"""Load, save and query blueprints: strategies of abstract games that agents can play.
 
 A probability is stored as an integer of one or two bytes, for each action of each information set of the abstract
 game. The table is mapped from its file: a strategy of many gigabytes opens at once, and only the entries that are used
@@ -104,12 +104,12 @@ class Blueprint:
 
     @cached_property
     def limit(self) -> bool:
-        """Whether the game has fixed-limit betting, in which all raises of a round have the same size."""
+        """Whether the game has fixed-limit betting, with one raise size per round."""
         return self.game.rules.betting == "limit"
 
     @cached_property
     def acted(self) -> BoolArray:
-        """Whether the player to act has acted before in the hand, for each node of the betting tree."""
+        """Whether the player to act has acted before in the hand, at each node of the betting tree."""
         return acted_before(self.nodes)
 
     def labels(self, node: int) -> list[str]:
@@ -118,7 +118,7 @@ class Blueprint:
         return [label_of(level, limit=self.limit) for level in self.level[child : child + count].tolist()]
 
     def position(self, node: int) -> Betting:
-        """Return the position of the real game that belongs to a node of the betting tree."""
+        """Return the position in the real game at a node of the betting tree."""
         actions = []
         while node > 0:
             parent = int(self.nodes.parent[node])
@@ -128,18 +128,18 @@ class Blueprint:
         return self.game.replay("".join(reversed(actions)))
 
     def faces_bet(self, node: int | IntArray) -> Any:
-        """Return whether the player to act faces a bet, at one node of the betting tree or at several.
+        """Return whether the player to act faces a bet, at one or several nodes of the betting tree.
 
         If so, the first action is a fold.
         """
         return call_index(self.nodes, self.level, node)
 
     def after_call(self, node: int) -> int:
-        """Return the node of the betting tree that follows a check or call."""
+        """Return the node of the betting tree after a check or call."""
         return int(self.nodes.first_child[node]) + int(call_index(self.nodes, self.level, node))
 
     def row(self, node: int, bucket: int) -> list[float]:
-        """Return the probabilities of the actions at a decision, for a given bucket of hands.
+        """Return the action probabilities at a decision for a bucket of hands.
 
         All are 0 if the solver never visited the information set.
         """
@@ -150,7 +150,7 @@ class Blueprint:
         return [share / whole for share in shares] if whole else [0.0] * count
 
     def bucket(self, player: int, r: int, hand: str | Sequence[int], board: str | Sequence[int]) -> int:
-        """Return the bucket of a player's hand on a board, as a number.
+        """Return the bucket number of a player's hand on a board.
 
         Cards are text such as ``"AsKh"``, or numbers. Results are cached, since players act more than once.
         """
@@ -170,7 +170,7 @@ class Blueprint:
         return known
 
     def hand_buckets(self, player: int, r: int, board: tuple[int, ...]) -> IntArray:
-        """Return the buckets of all hands that a player can have on a board, as numbers.
+        """Return the bucket numbers of all hands that a player can have on a board.
 
         Entries of hands that share a card with the board are undefined. Results are cached.
         """
@@ -178,7 +178,7 @@ class Blueprint:
         return row if row is not None else self.hand_buckets_on(player, r, [board])[0]
 
     def hand_buckets_on(self, player: int, r: int, boards: Sequence[tuple[int, ...]]) -> list[IntArray]:
-        """Return the buckets of all hands that a player can have on each of several boards, as numbers.
+        """Return the bucket numbers of all hands that a player can have on each of several boards.
 
         See `hand_buckets`. Boards that are not cached are looked up together.
         """
@@ -200,7 +200,7 @@ class Blueprint:
         return player if first is not second else 0
 
     def save(self, path: Path, *cards: Path, fill: Callable[[Array], None] | None = None) -> None:
-        """Write the blueprint to a folder, and record in which folders its card abstractions are.
+        """Write the blueprint to a folder, with the paths of its card abstractions.
 
         `cards` are the folders of the card abstraction that both players share, or of one for each player. With `fill`,
         only the data type of `shares` is used: the function `fill` receives an empty table, mapped from its file, and
@@ -279,7 +279,7 @@ class Blueprint:
 
     @classmethod
     def load(cls, path: str | Path, *, check: bool = False) -> Blueprint:
-        """Load a blueprint. Its probabilities stay on disk until they are needed.
+        """Load a blueprint, and leave its probabilities on disk until they are needed.
 
         Parameters
         ----------
@@ -342,7 +342,7 @@ class Blueprint:
 
 
 def find_blueprint(path: str | Path) -> Path:
-    """Return the path of a blueprint, given its path or the name of an agent that ships with kilt.
+    """Return the path of a blueprint, given a path or the name of an agent that ships with kilt.
 
     If a path with that name exists, the path is returned.
     """
@@ -351,7 +351,7 @@ def find_blueprint(path: str | Path) -> Path:
 
 
 def card_folders(run: Path, number: int) -> list[Path]:
-    """Return the folders in which a run stores its card abstractions: one for both players, or one for each.
+    """Return the folders of a run's card abstractions: one for both players, or one for each.
 
     `number` is the number of card abstractions.
     """
@@ -368,7 +368,9 @@ def _card_folders(path: Path, said: Mapping[str, Any]) -> list[Path]:
 
 
 def export(run: Path, out: Path) -> None:
-    """Copy a run's strategy and card abstractions to a new folder, with a script that starts the agent.
+    """Export a run's strategy and card abstractions to a new folder that can play on its own.
+
+    The folder has a script that starts the agent.
 
     The competition's validator requires the script and a README. An unabstracted strategy has no card abstraction; its
     files are copied unchanged.

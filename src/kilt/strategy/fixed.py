@@ -1,4 +1,4 @@
-"""Define simple poker agents that ignore their cards, such as ``always-call`` [Johanson16 table 2.1].
+"""Simple poker agents that ignore their cards, such as ``always-call`` [Johanson16 table 2.1].
 
 >>> action_chances("call-or-raise", ("f", "c", "r")).tolist()
 [0.0, 0.5, 0.5]
@@ -33,7 +33,7 @@ AGENTS: dict[str, tuple[str, ...]] = {
 
 
 def habits_of(agent: str) -> tuple[str, ...]:
-    """Return how a simple agent acts: texts that list actions in order of preference.
+    """Return how a simple agent acts, as texts that list actions in order of preference.
 
     The agent takes the first action of a text that is legal. It follows each text with the same probability.
 
@@ -45,7 +45,7 @@ def habits_of(agent: str) -> tuple[str, ...]:
 
 
 def action_chances(agent: str, actions: tuple[str, ...]) -> FloatArray:
-    """Return the probability with which a simple agent takes each legal action.
+    """Return the probability of each legal action of a simple agent.
 
     In no-limit games, the agent's raises are minimum raises.
 
@@ -68,7 +68,7 @@ def raises(agent: str) -> bool:
 
 
 def flat_table(tree: FlatTree, agent: str) -> FloatArray:
-    """Return the strategy of a simple agent for a small game, as a table over information sets.
+    """Return a simple agent's strategy for a small game, as a table over information sets.
 
     The table has a probability for each action of each information set.
     """
@@ -76,7 +76,7 @@ def flat_table(tree: FlatTree, agent: str) -> FloatArray:
 
 
 def public_table(game: VectorGame, agent: str, dtype: npt.DTypeLike = np.float64) -> Table:
-    """Return the strategy of a simple agent for a large game, as a table over its public tree.
+    """Return a simple agent's strategy for a large game, as a table over the public tree.
 
     The table has the layout of `VectorGame.table`: (board, row) × hand.
     """

@@ -1,4 +1,4 @@
-"""Model opponents by counting how often a player took each action at each information set [Johanson16 §6.3.3].
+"""Model an opponent by counting the player's actions at each information set [Johanson16 §6.3.3].
 
 A model is a table of counts in the layout of a strategy of the same game: over slots for flat trees and abstract games,
 over (board, row) × hand for public trees. Its policy takes each action as often as the player did, and calls at
@@ -43,7 +43,7 @@ NO_CALL = -1  # in place of the index of the call, if there is no call
 
 
 class DecisionLayout(NamedTuple):
-    """The layout of a strategy table: its information sets in order, and how many actions each has.
+    """The layout of a strategy table: its information sets in order, with their numbers of actions.
 
     The information sets are in the order of the table: each takes the next `actions` entries of its first axis. In
     tables over (board, row) × hand, an entry here is a decision on a board, which all hands share.
@@ -56,7 +56,7 @@ class DecisionLayout(NamedTuple):
 
     @property
     def start(self) -> IntArray:
-        """The index in a strategy table at which each information set begins.
+        """The index of each information set's first entry in a strategy table.
 
         The last entry is the length of the table.
         """
@@ -64,14 +64,14 @@ class DecisionLayout(NamedTuple):
 
     @classmethod
     def of_tree(cls, tree: FlatTree) -> DecisionLayout:
-        """Return the layout of a small game's strategy table: one entry per action of each information set."""
+        """Return the layout of a small game's strategy table, with one entry per action of each information set."""
         calls = [labels.index(CALL) if CALL in labels else NO_CALL for labels in tree.actions]
         rounds = [name.rpartition("|")[2].count(REVEAL) for name in tree.infosets]
         return cls._of([len(labels) for labels in tree.actions], calls, rounds, tree.nodes.infoset_player)
 
     @classmethod
     def of_abstract(cls, game: SlotLayout) -> DecisionLayout:
-        """Return the layout of an abstract game's strategy table: one entry per action of each bucket."""
+        """Return the layout of an abstract game's strategy table, with one entry per action of each bucket."""
         betting = game.betting
         nodes, buckets = betting.nodes, game.buckets_at
         calls = call_indices(nodes, betting.level)
@@ -79,7 +79,7 @@ class DecisionLayout(NamedTuple):
 
     @classmethod
     def of_vectors(cls, game: VectorGame) -> DecisionLayout:
-        """Return the layout of a public tree's strategy table: one row per action, one column per hand."""
+        """Return the layout of a public tree's strategy table, with one row per action and one column per hand."""
         found: list[list[tuple[int, int, int, int, int]]] = [[] for _ in game.tree.rows]
         for r, row, position in game.decisions():
             labels = on_menu(position, game.menu)
@@ -96,10 +96,7 @@ class DecisionLayout(NamedTuple):
 
 
 class RoundCoverage(NamedTuple):
-    """How well an opponent model knows one betting round: its information sets, and those observed.
-
-    It counts all information sets, and those that were observed.
-    """
+    """The number of information sets in a betting round, and how many of them a model has observed."""
 
     infosets: int
     seen: int  # information sets with at least one observation
@@ -113,7 +110,7 @@ class RoundCoverage(NamedTuple):
 
 @dataclass(frozen=True)
 class OpponentModel:
-    """A model of an opponent: how often a player took each action at each information set.
+    """An opponent model: how often a player took each action at each information set.
 
     Attributes
     ----------
@@ -149,17 +146,17 @@ class OpponentModel:
 
     @classmethod
     def of_tree(cls, tree: FlatTree, player: str, counts: FloatArray, **figures: Any) -> OpponentModel:
-        """Create an opponent model for a small game, given how often the player took each action."""
+        """Create an opponent model for a small game from counts of the player's actions."""
         return cls(tree.name, tree_fingerprint(tree), player, DecisionLayout.of_tree(tree), counts, figures)
 
     @classmethod
     def of_abstract(cls, game: AbstractGame, player: str, counts: FloatArray, **figures: Any) -> OpponentModel:
-        """Create an opponent model for an abstract game, given how often the player took each action."""
+        """Create an opponent model for an abstract game from counts of the player's actions."""
         return cls(game.game.name, game.fingerprint, player, DecisionLayout.of_abstract(game), counts, figures)
 
     @classmethod
     def of_vectors(cls, game: VectorGame, player: str, counts: FloatArray, **figures: Any) -> OpponentModel:
-        """Create an opponent model for a public tree, given how often the player took each action.
+        """Create an opponent model for a public tree from counts of the player's actions.
 
         The counts are a table with the shape (board, row) × hand.
         """
@@ -176,7 +173,7 @@ class OpponentModel:
         return observed
 
     def spread(self, values: Array) -> Array:
-        """Expand values of information sets to values of actions: each action gets that of its information set.
+        """Expand values of information sets to values of actions.
 
         The result fits a strategy table.
         """
@@ -198,7 +195,7 @@ class OpponentModel:
         return shares + self.spread((alike * never.T).T)
 
     def rounds(self) -> list[RoundCoverage]:
-        """Return, for each betting round, how many information sets and decisions were observed."""
+        """Return the number of observed information sets and decisions in each betting round."""
         seen, found = self.seen, []
         for r in range(int(self.layout.round.max(initial=-1)) + 1):
             there = seen[self.layout.round == r]
@@ -206,9 +203,9 @@ class OpponentModel:
         return found
 
     def on(self, game: str, fingerprint: str, shape: Sequence[int]) -> FloatArray:
-        """Return the counted actions, after a check that they were counted in the given game.
+        """Return the action counts, after checking that they belong to the given game.
 
-        Raises GameError if it was made for another game.
+        Raises GameError if they were counted in another game.
         """
         if self.fingerprint != fingerprint or self.counts.shape != tuple(shape):
             raise GameError(
@@ -226,7 +223,7 @@ class OpponentModel:
 
     @classmethod
     def load(cls, path: str | Path, *, check: bool = False) -> OpponentModel:
-        """Load a model from a folder that `save` wrote, without reading its arrays into memory.
+        """Load a model from its folder, without reading its arrays into memory.
 
         Parameters
         ----------

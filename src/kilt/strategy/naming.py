@@ -1,4 +1,4 @@
-"""Name the strategies of a run, so that each result says which strategy was evaluated.
+"""Name the strategies of a run, so that each result says which one was evaluated.
 
 A run has up to two strategies: the one that its solver found, and the one that its agent plays, after post-processing.
 A best response can win several times as much from one as from the other.
@@ -23,7 +23,7 @@ AS_PLAYED = "as played"
 
 
 def solved_name(figures: Mapping[str, Any]) -> str:
-    """Return the name of the kind of strategy that a solver has computed, such as ``average strategy``.
+    """Return the name of a solver's strategy, such as ``average strategy``.
 
     `figures` are those that the solver has saved with the strategy.
 
@@ -41,7 +41,7 @@ def strategy_name(rule: Rule, figures: Mapping[str, Any], how: str = AS_PLAYED) 
 
 
 def played_rule(figures: Mapping[str, Any]) -> Rule:
-    """Return the post-processing rule with which the agent of a run plays.
+    """Return the post-processing rule with which a run's agent plays.
 
     `figures` are those that the solver has saved with the strategy.
     """

@@ -1,4 +1,4 @@
-"""Change the action probabilities of a strategy before an agent plays it, such as by purification [Brown15 §4].
+"""Post-process a strategy: change its action probabilities before play, such as by purification [Brown15 §4].
 
 A strategy that was solved in an abstraction overfits the abstraction, and a solver that was stopped leaves some
 probability on poor actions. A `Rule` removes such actions. Three methods are published; all are rows of one type:
@@ -41,18 +41,18 @@ AFTER_FIRST = "-after-first"
 
 
 def own_class(label: str) -> str:
-    """Return an action unchanged, as a class that contains only this action."""
+    """Return the class that contains only the given action."""
     return label
 
 
 def action_class(label: str) -> str:
-    """Return the class of an action: ``f`` for a fold, ``c`` for a call, ``r`` for any bet or raise."""
+    """Return the class of an action: ``f`` for folds, ``c`` for calls, ``r`` for bets and raises."""
     return label[:1]
 
 
 @dataclass(frozen=True)
 class Rule:
-    """A rule that changes the action probabilities of a decision before play. The default changes nothing."""
+    """A rule that changes the action probabilities of a decision before play; by default, it changes nothing."""
 
     fold: float = 1.0  # fold with certainty if folding is more likely than this
     among: float = 0.0  # the threshold among classes of actions
@@ -74,7 +74,7 @@ class Rule:
 
     @property
     def name(self) -> str:
-        """The name of this post-processing rule, from which `rule_named` creates it.
+        """The name of this post-processing rule, which `rule_named` accepts.
 
         It is ``own`` if the classes of actions are user-defined.
 
@@ -120,7 +120,7 @@ RULES: dict[str, Rule] = {  # the rows of [Brown15 table 2]
 
 
 def rule_named(name: str) -> Rule:
-    """Return the post-processing rule with a given name, such as ``purification`` or ``threshold-0.15``.
+    """Return a post-processing rule by name, such as ``purification`` or ``threshold-0.15``.
 
     A name is one of `RULES`, or that of a family with other numbers. ``bets-F-A-I`` treats all bets as one class: it
     folds with certainty if the probability of folding is above F, applies the threshold A to fold, call and bet, and

@@ -1,4 +1,4 @@
-"""Apply post-processing rules to action probabilities in compiled code.
+"""Compiled functions that apply post-processing rules to action probabilities.
 
 The results have the same digits as those of `postprocess.apply`.
 """
@@ -27,7 +27,7 @@ class RuleNumbers(NamedTuple):
 
 @subkernel
 def drop_unlikely(row: FloatArray, begin: int, end: int, threshold: float) -> None:
-    """Set probabilities below a threshold to 0, and scale the others so that they sum to 1.
+    """Set probabilities below a threshold to 0, and rescale the others to sum to 1.
 
     The probabilities are the entries of `row` from `begin` up to `end`.
 
@@ -48,7 +48,7 @@ def drop_unlikely(row: FloatArray, begin: int, end: int, threshold: float) -> No
 
 @subkernel
 def post_process(rule: RuleNumbers, call: int, row: FloatArray, count: int) -> None:
-    """Apply a post-processing rule to the action probabilities of one decision, and overwrite them.
+    """Apply a post-processing rule to the action probabilities of one decision, in place.
 
     The probabilities are the first `count` entries of `row`: fold, then call, then bets. `call` is the index of the
     call, 1 if a fold comes before it, otherwise 0. The `CLASSES` entries after `count` are scratch memory.
@@ -88,7 +88,7 @@ def post_process_table(
     scratch: FloatArray,
     after: npt.NDArray[np.float32],
 ) -> None:
-    """Apply a post-processing rule to a whole strategy, and write the new probabilities to an array.
+    """Apply a post-processing rule to a whole strategy, and write the result to an array.
 
     The strategy consists of weights.
 

@@ -1,4 +1,4 @@
-"""Load, save and query strategies for small games, with the names of information sets and actions.
+"""Load, save and query strategies of small games by information set and action.
 
 >>> from kilt.games import load_game
 >>> from kilt.tree.best_response import uniform
@@ -37,7 +37,7 @@ _END = "\0"  # end of a name; names of open_spiel may contain line breaks
 
 @dataclass(frozen=True)
 class Strategy(Drawable):
-    """A strategy for a small game: the probability of each action at every information set of both players.
+    """A strategy for a small game: a probability for each action at every information set.
 
     Attributes
     ----------
@@ -64,7 +64,7 @@ class Strategy(Drawable):
 
     @classmethod
     def of(cls, tree: FlatTree, probabilities: FloatArray, **figures: Any) -> Strategy:
-        """Create a strategy for a small game from the probability of each action at each information set."""
+        """Create a strategy for a small game from its action probabilities."""
         return cls(tree.name, tree_fingerprint(tree), tree.infosets, tree.actions, probabilities, figures)
 
     @classmethod
@@ -129,7 +129,7 @@ class Strategy(Drawable):
         return list(accumulate(map(len, self.actions), initial=0))
 
     def on(self, tree: FlatTree) -> FloatArray:
-        """Return the probabilities as an array, after a check that the strategy is for the given game."""
+        """Return the probabilities as an array, after checking that the strategy fits the given game."""
         require_same((self.game, self.fingerprint), (tree.name, tree_fingerprint(tree)))
         require_shape(self.game, self.probabilities, (int(tree.nodes.infoset_start[-1]),))
         return self.probabilities
@@ -166,7 +166,7 @@ class Strategy(Drawable):
 
 
 def process_slots(tree: FlatTree, game: Holdem, rule: Rule, table: FloatArray) -> None:
-    """Apply a post-processing rule to a strategy for a small game, and overwrite the strategy.
+    """Apply a post-processing rule to a strategy for a small game, in place.
 
     Parameters
     ----------
@@ -199,7 +199,7 @@ def require_same(made_for: tuple[str, str], this: tuple[str, str]) -> None:
 
 
 def require_shape(game: str, table: Array, shape: tuple[int, ...]) -> None:
-    """Raise GameError if the table of a strategy does not have the shape that a game requires."""
+    """Raise GameError if a strategy's table has the wrong shape for a game."""
     if table.shape != shape:
         raise GameError(
             f"the strategy for {game} has a table of shape {table.shape}, but the game needs {shape}: solve it again"
@@ -207,7 +207,7 @@ def require_shape(game: str, table: Array, shape: tuple[int, ...]) -> None:
 
 
 def tree_fingerprint(tree: FlatTree) -> str:
-    """Return a hash of a game tree: of its nodes, information sets and actions, but not of its name."""
+    """Return a hash of a game tree's nodes, information sets and actions, but not of its name."""
     nodes = tree.nodes if tree.is_general_sum else tree.nodes[:-1]  # `surplus` is the last
     return artifact.fingerprint(*nodes, *map(_pack, (tree.infosets, map(str, tree.actions))))
 

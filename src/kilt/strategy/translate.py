@@ -1,4 +1,4 @@
-"""Translate bets that are not in an abstraction to its bet sizes ([Brown15 §4], first paragraph).
+"""Translate bets outside an abstraction to the abstraction's bet sizes [Brown15 §4].
 
 A bet of x pots lies between two abstract sizes, A < x < B. A mapping gives the probability of translating the bet to A.
 The mappings here are from S. Ganzfried and T. Sandholm, Action translation in extensive-form games with large action
@@ -26,7 +26,7 @@ Mapping: TypeAlias = Callable[[float, float, float], float]  # A, B and x, A ≤
 
 
 def pseudo_harmonic(a: float, b: float, x: float) -> float:
-    """Return how likely a bet is translated to the smaller of two sizes, by the pseudo-harmonic mapping.
+    """Return the probability of translating a bet to the smaller of two sizes, by the pseudo-harmonic mapping.
 
     The sizes are A and B pots, and the bet is x pots.
 
@@ -40,7 +40,7 @@ def pseudo_harmonic(a: float, b: float, x: float) -> float:
 
 
 def arithmetic(a: float, b: float, x: float) -> float:
-    """Return how likely a bet is translated to the smaller of two sizes, by linear interpolation.
+    """Return the probability of translating a bet to the smaller of two sizes, by linear interpolation.
 
     The sizes are A and B pots, and the bet is x pots.
 
@@ -50,7 +50,7 @@ def arithmetic(a: float, b: float, x: float) -> float:
 
 
 def geometric(a: float, b: float, x: float) -> float:
-    """Return how likely a bet is translated to the smaller of two sizes, by the geometric mapping.
+    """Return the probability of translating a bet to the smaller of two sizes, by the geometric mapping.
 
     The sizes are A and B pots, and the bet is x pots.
 
@@ -64,7 +64,7 @@ def geometric(a: float, b: float, x: float) -> float:
 
 
 def geometric_1(a: float, b: float, x: float) -> float:
-    """Return how likely a bet is translated to the smaller of two sizes, by an earlier geometric mapping.
+    """Return the probability of translating a bet to the smaller of two sizes, by an earlier geometric mapping.
 
     The sizes are A and B pots, and the bet is x pots.
 
@@ -76,7 +76,7 @@ def geometric_1(a: float, b: float, x: float) -> float:
 
 @dataclass(frozen=True)
 class Deterministic:
-    """A translation of bets without chance: it picks the size that a given mapping makes more likely.
+    """A deterministic translation of bets, which picks the size that a mapping makes more likely.
 
     For a tie, it is the larger size, as in GS13.
     """
@@ -100,7 +100,7 @@ MAPPINGS: dict[str, Mapping] = _RANDOM | {
 
 
 def mapping_named(name: str) -> Mapping:
-    """Return the function that translates bets, given its name, such as ``pseudo-harmonic``.
+    """Return a mapping for bet translation by name, such as ``pseudo-harmonic``.
 
     Raises PlayError if the name is unknown.
     """
@@ -110,7 +110,7 @@ def mapping_named(name: str) -> Mapping:
 
 
 def translations(sizes: Sequence[float], x: float, mapping: Mapping) -> list[tuple[int, float]]:
-    """Return the bet sizes of an abstraction to which a bet may be translated, and their probabilities.
+    """Return the abstract bet sizes to which a bet may be translated, with their probabilities.
 
     Parameters
     ----------
@@ -144,7 +144,7 @@ def translations(sizes: Sequence[float], x: float, mapping: Mapping) -> list[tup
 
 
 def translate(sizes: Sequence[float], x: float, mapping: Mapping, draw: float) -> int:
-    """Translate a bet to a bet size of an abstraction, chosen at random, and return the index of this size.
+    """Translate a bet to a random bet size of an abstraction, and return the size's index.
 
     The probabilities are those of `translations`. `draw` is a uniform random number in [0, 1).
     """

@@ -1,4 +1,4 @@
-"""Load and save strategies for public trees: tables of weights by action, board and hand.
+"""Load and save strategies for public trees, as tables of weights by action, board and hand.
 
 A table has the shape (board, row) × hand. Probabilities are proportional to its entries: see `tree.vector`. The file
 has the solver's own table, and is mapped into memory, so that a large one needs no copy.
@@ -35,7 +35,7 @@ KIND, IN_SUBGAMES = "vector strategy", "strategy in subgames"
 
 @dataclass(frozen=True)
 class VectorStrategy(Drawable):
-    """A strategy for both players of a game: a weight for each action, with each hand on each board.
+    """A strategy for both players: a weight for each action, board and hand.
 
     Attributes
     ----------
@@ -73,7 +73,7 @@ class VectorStrategy(Drawable):
         return html_table(self.game, {"rows": f"{rows:,}", "hands": f"{hands:,}"})
 
     def on(self, game: VectorGame) -> Table:
-        """Return the table of weights, after a check that the strategy is for the given game."""
+        """Return the table of weights, after checking that the strategy fits the given game."""
         require_same((self.game, self.fingerprint), (game.game.name, game_fingerprint(game.game, game.menu)))
         require_shape(self.game, self.table, game.shape)
         return self.table
@@ -85,7 +85,7 @@ class VectorStrategy(Drawable):
 
     @classmethod
     def load(cls, path: str | Path) -> VectorStrategy:
-        """Load a strategy from a folder that `save` wrote. Its table is mapped from the file.
+        """Load a strategy from its folder, and map its table from the file.
 
         Raises ArtifactError if the strategy is missing or damaged.
         """
@@ -99,7 +99,7 @@ class VectorStrategy(Drawable):
 def process_table(
     game: VectorGame, rule: Rule, table: Table, start: IntArray, boards: IntArray, kept: IntArray | None = None
 ) -> None:
-    """Apply a post-processing rule to a strategy for a public tree, and overwrite the strategy.
+    """Apply a post-processing rule to a strategy for a public tree, in place.
 
     Parameters
     ----------
@@ -134,7 +134,7 @@ def process_table(
 
 
 def rules_of(game: Game) -> str:
-    """Return the rules of a poker game as text, so that they can be stored with a strategy.
+    """Return the rules of a poker game as text, for storage with a strategy.
 
     The text is empty for other games and for subgames.
     """
@@ -142,7 +142,7 @@ def rules_of(game: Game) -> str:
 
 
 def game_fingerprint(game: Game, menu: Menu | None = None) -> str:
-    """Return a hash of a game's rules and of its menu of raises, but not of its name.
+    """Return a hash of a game's rules and its menu of raises, but not of its name.
 
     >>> from kilt.games import load_game
     >>> game_fingerprint(load_game("kuhn")) != game_fingerprint(load_game("leduc"))
