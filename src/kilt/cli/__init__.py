@@ -49,7 +49,7 @@ OF_EXTRAS = ("cupy-cuda12x", "fastapi", "kilt-lab", "open_spiel", "pot", "ray", 
 
 
 class Commands(TyperGroup):
-    """The group of all commands of kilt. It accepts old spellings of commands and options, and prints a hint.
+    """The group of all commands. It still accepts old spellings, with a hint about the new ones.
 
     Paragraphs of help texts flow to the width of the terminal, and flags have no type.
     """
@@ -63,21 +63,21 @@ class Commands(TyperGroup):
             hide_types_of_flags(command.get_params(command.context_class(command, help_option_names=HELP)))
 
     def get_params(self, ctx: Any) -> list[Any]:
-        """Return the options of the command ``kilt``, including those for shell completion, which Typer adds late."""
+        """Return the options of the command ``kilt``, with the shell completion that Typer adds late."""
         return hide_types_of_flags(super().get_params(ctx))
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Replace old spellings of commands and options, and parse the command line."""
+        """Parse the command line, after replacing old spellings of commands and options."""
         return super().parse_args(ctx, current_spelling(args, lambda text: print_error("hint:", text)))
 
     def list_commands(self, ctx: Any) -> list[str]:
-        """Return the names of all commands, in the order of their panels in the help."""
+        """Return the names of all commands in the order of the help."""
         commands: dict[str, Any] = {**self.commands}  # Typer's objects, which know their panels
         return sorted(super().list_commands(ctx), key=lambda name: PANELS.index(commands[name].rich_help_panel))
 
 
 def hide_types_of_flags(options: list[Any]) -> list[Any]:
-    """Remove ``<bool>`` from the help of flags, because it looks like a value that users must give."""
+    """Remove ``<bool>`` from the help of flags, because flags take no value."""
     for option in options:
         if getattr(option, "is_flag", False):
             option.metavar = ""
@@ -171,7 +171,7 @@ def _environment() -> dict[str, object]:
 
 
 def main() -> None:
-    """Run the command line. Errors that the user can correct are printed in one line, with exit code 2."""
+    """Run the command line. Errors that the user can correct end it with one line and exit code 2."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="replace")  # characters that the terminal cannot show do not end a command

@@ -1,4 +1,4 @@
-"""``kilt abstraction``: build card abstractions, show their buckets, and look up hands in them."""
+"""``kilt abstraction``: build card abstractions, examine their buckets, and look up hands."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def build(
     address: AddressOption = "",
     as_json: AsJson = False,
 ) -> None:
-    """Build a card abstraction. The same command resumes an interrupted build.
+    """Build a card abstraction, or resume an interrupted build.
 
     The command first prints the memory, disk space and time that it needs. Feature tables are stored in the cache
     folder ($KILT_CACHE, or the user's cache folder) for other abstractions. With an engine, workers share the
@@ -123,7 +123,7 @@ def plan(
     classes: Annotated[int | None, options.CLASSES] = None,
     round_name: Annotated[str, options.ROUND] = SECOND,
 ) -> None:
-    """Print the full plan of a card abstraction as TOML, which can be edited.
+    """Print the full plan of a card abstraction as TOML, for editing.
 
     With --classes, the boards of a round are clustered into classes, and each class has its own buckets in later
     rounds.
@@ -161,7 +161,7 @@ def boards(
     address: AddressOption = "",
     as_json: AsJson = False,
 ) -> None:
-    """Group the boards of a round into classes of similar boards, and draw the classes.
+    """Group the boards of a round into classes of similar boards, and draw them.
 
     --set changes the other keys of the plan: clustering (sum, printed, average, means or medoids), base (the
     abstraction whose buckets count as different hands), restarts (keep the best of N clusterings), and for schmid
@@ -319,7 +319,7 @@ def where(
     board: Annotated[str, options.BOARD_CARDS] = "",
     as_json: AsJson = False,
 ) -> None:
-    """Print the bucket of a hand, and other hands in the same bucket."""
+    """Print the bucket of a hand, with other hands in it."""
     from kilt.abstraction.buckets import CardAbstraction
 
     found = CardAbstraction.load(run)

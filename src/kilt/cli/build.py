@@ -1,4 +1,4 @@
-"""``kilt build``: build the best agent for a stack depth that fits this machine."""
+"""``kilt build``: build the best agent that this machine can make for a stack depth."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def build(
     plan: Annotated[bool, typer.Option("--plan", help="Say what would be built, and stop.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Build the best agent for stacks of N big blinds that fits this machine and the given time.
+    """Build the best agent that this machine can make in the given time, for stacks of N big blinds.
 
     --time limits building the card abstraction and solving. Default: 8 hours, or 24 minutes for `house`.
 

@@ -54,7 +54,7 @@ def equity(
     board: Annotated[str, options.BOARD] = "",
     as_json: AsJson = False,
 ) -> None:
-    """Compute the exact equity of a hand against another hand or a range, over all possible boards."""
+    """Compute the exact equity of a hand against another hand or a range."""
     from kilt.cards.deck import FULL
     from kilt.cards.equity import hand_equity, parse_hand
 

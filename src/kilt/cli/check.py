@@ -16,9 +16,10 @@ def check(
     path: Annotated[Path, options.FOLDER],
     as_json: AsJson = False,
 ) -> None:
-    """Check the files of kilt in a folder for damage, by their checksums and the bounds of their values.
+    """Check all files of kilt in a folder for damage.
 
-    It reads every file, including large files that were checked before. The exit code is 1 if a file is damaged.
+    The check compares checksums and the bounds of values. It reads every file, including large files that were checked
+    before. The exit code is 1 if a file is damaged.
     """
     from kilt.runs.check import check as look
 

@@ -1,4 +1,4 @@
-"""``kilt counter``: compute a counter-strategy that exploits a modelled opponent and stays safe."""
+"""``kilt counter``: compute a counter-strategy, which exploits a modelled opponent at limited risk."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def counter(
     address: AddressOption = "",
     as_json: AsJson = False,
 ) -> None:
-    """Compute a counter-strategy: it wins more from a modelled opponent than an equilibrium, at limited risk.
+    """Compute a counter-strategy, which exploits a modelled opponent at limited risk.
 
     The result is an ordinary run for `kilt match`, `kilt export` and `kilt agent`, and `kilt solve DIR` resumes it
     after it was stopped or killed. With an engine, workers solve several counter-strategies at once, each in one

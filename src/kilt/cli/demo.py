@@ -1,4 +1,4 @@
-"""``kilt demo`` builds an agent in one command; ``kilt export`` copies an agent for use on another machine."""
+"""``kilt demo`` builds an agent in one command; ``kilt export`` copies it for use on another machine."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def export(
         bool, typer.Option("--packed", help="One compressed file in place of a folder, for small agents.")
     ] = False,
 ) -> None:
-    """Copy an agent to a folder or file that can be moved to another machine and played there."""
+    """Copy an agent to a folder or file that can play on another machine."""
     from kilt import artifact
     from kilt.errors import ArtifactError
     from kilt.runs.check import require_whole_subgames

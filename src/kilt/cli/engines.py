@@ -1,4 +1,4 @@
-"""The options of commands that can use an engine, which runs work in several processes or on a cluster."""
+"""The options of commands that can run work in several processes or on a cluster."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ AddressOption = Annotated[str, options.ADDRESS]
 
 @contextmanager
 def opened(name: str | None, address: str, threads: int) -> Iterator[Engine | None]:
-    """Start the engine that the options request, for a ``with`` block, and close it at the end."""
+    """Start the engine that the options request, and close it at the end of the ``with`` block."""
     from kilt.engines import EngineError, engine_named
 
     if name is None:

@@ -67,7 +67,7 @@ def exploitability(
     address: AddressOption = "",
     as_json: AsJson = False,
 ) -> None:
-    """Compute the exact exploitability of a run's strategy, or of an agent in a game.
+    """Compute the exact exploitability of a run's strategy or of an agent.
 
     Agents that look at cards can be evaluated in small games. --out saves a strategy that plays a best response in each
     seat.
@@ -234,7 +234,7 @@ def lbr(
     processes: Annotated[int | None, options.WORKERS] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Compute a lower bound on a player's exploitability: the win rate of a local best response (LBR).
+    """Compute a lower bound on a player's exploitability by local best response (LBR).
 
     With --round, the local best response checks and calls before this round.
 

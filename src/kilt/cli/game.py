@@ -1,4 +1,4 @@
-"""``kilt game``: list the games that kilt has, and show their rules and sizes."""
+"""``kilt game``: list kilt's games, and show their rules and sizes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The commands of the separate laboratory package: `kilt reproduce`, `kilt bench` and `kilt lab`."""
+"""Commands of the separate laboratory package: `kilt reproduce`, `kilt bench` and `kilt lab`."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ REMEDY = "install the laboratory with `pip install 'kilt[lab]'`, or in a clone o
 
 
 def add_commands(app: typer.Typer) -> None:
-    """Add the commands of the laboratory. If it is not installed, add commands that say how to install it."""
+    """Add the laboratory's commands or, if it is not installed, commands that say how to install it."""
     if find_spec("kilt_lab") is not None:
         from kilt_lab.cli import add_commands as add_all
 

@@ -1,4 +1,4 @@
-"""``kilt evaluate log``: evaluate matches from their logs, and estimate the win rates of strategies.
+"""``kilt evaluate log``: estimate win rates from the logs of matches.
 
 `NewLog` writes the log of a match that kilt plays.
 """
@@ -54,7 +54,7 @@ def log(
     processes: Annotated[int | None, options.WORKERS] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Read the log of a match, and print each player's win rate with a 95% interval.
+    """Read a match log, and print each player's win rate with a 95% interval.
 
     Two hands of one deal count as one.
 

@@ -66,7 +66,7 @@ def match(
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Play matches between the first player and each of the others, or with --all between all pairs.
+    """Play matches between the first player and each of the others, or between all pairs with --all.
 
     Win rates are printed with 95% intervals.
 
@@ -145,7 +145,7 @@ def first_meets_others(
 ) -> tuple[Holdem, list[Match], list[int]]:
     """Play matches between the first player and each of the others.
 
-    Returns the game, the matches, and the signals that stopped them early.
+    Returns the game, the matches, and any signals that stopped them early.
 
     With an `error` rate, a match ends as soon as a sequential test shows a winner. `how` are further arguments of
     `evaluate_matchup`, such as `way`.
@@ -184,7 +184,7 @@ def first_meets_others(
 
 
 def print_matches(title: str, matches: list[Match], *, with_played: bool = False) -> None:
-    """Print a table of win rates and times and, if requested, of raw winnings."""
+    """Print a table of win rates and times, with raw winnings if requested."""
     from kilt.evaluate.stats import played_rate, win_rate
 
     with_played = any(each.way == "aivat" or (with_played and each.way != "played") for each in matches)
@@ -199,7 +199,7 @@ def print_matches(title: str, matches: list[Match], *, with_played: bool = False
 
 
 def print_strategies(players: list[str]) -> None:
-    """Print which strategy each player follows, such as the average strategy of its run."""
+    """Print which strategy each player follows, such as its run's average strategy."""
     if said := _strategies(players):
         say(f"strategies: {', '.join(f'{name} ({strategy})' for name, strategy in said.items())}")
 

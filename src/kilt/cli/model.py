@@ -1,4 +1,4 @@
-"""``kilt model``: build a model of a player from hands in logs."""
+"""``kilt model``: build an opponent model from logged hands."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def model(
     skip: Annotated[bool, typer.Option("--skip", help="Leave out lines that cannot be read, and say so.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Build a model of a player: count their actions at each information set, in hands from logs.
+    """Build an opponent model: count a player's actions at each information set in logged hands.
 
     The model plays each action as often as the player did; at information sets without data, it calls.
     """
@@ -55,7 +55,7 @@ def model(
 
 
 class CountedModel(NamedTuple):
-    """A model of a player that was counted from logs, with the lines that could not be read."""
+    """A model counted from logs, with the lines that could not be read."""
 
     model: OpponentModel
     rounds: tuple[str, ...]  # the names of the game's rounds
@@ -72,7 +72,7 @@ def count_model(
     *,
     skip: bool = False,
 ) -> CountedModel:
-    """Count a player's actions in logs, at the information sets of a run, a configuration or a game."""
+    """Count a player's logged actions at the information sets of a run, a configuration or a game."""
     from kilt.players.modelled import log_text, observer_for
     from kilt.strategy.translate import mapping_named
 
@@ -90,7 +90,7 @@ def count_model(
 
 
 def print_counted(counted: CountedModel, out: Path | None, *, as_json: bool) -> None:
-    """Print how many actions a model has counted, and which hands were skipped."""
+    """Print how many actions a model has counted, and which hands it skipped."""
     found, rounds, faults, seconds = counted
     figures, by_round = found.figures, found.rounds()
     if as_json:

@@ -1,4 +1,4 @@
-"""Arguments and options that several commands share, each with its name, short form and help."""
+"""Arguments and options that several commands share, with names, short forms and help."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ UNITS = {"s": 1.0, "min": 60.0, "h": 3600.0}
 
 
 def seconds_of(text: str | float) -> float:
-    """Parse a duration such as "90s" or "2h". Returns seconds.
+    """Parse a duration such as "90s" or "2h", and return it in seconds.
 
     >>> seconds_of("90s"), seconds_of("1.5min"), seconds_of("2h")
     (90.0, 90.0, 7200.0)
@@ -30,7 +30,7 @@ def seconds_of(text: str | float) -> float:
 
 
 def settings(texts: Iterable[str] | None) -> dict[str, object]:
-    """Parse options of the form KEY=VALUE, and return the values by key.
+    """Parse options of the form KEY=VALUE into a dict.
 
     Values are parsed as TOML; what is not TOML is taken as a string.
 
@@ -52,7 +52,7 @@ def settings(texts: Iterable[str] | None) -> dict[str, object]:
 
 
 def with_options(message: str, words: Iterable[str], command: Any) -> str:
-    """Add the names of command-line options to an error message about parameters of a Python function.
+    """Add the names of command-line options to an error message about Python parameters.
 
     Parameters
     ----------

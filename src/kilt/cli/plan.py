@@ -1,4 +1,4 @@
-"""``kilt estimate`` predicts the cost of a run; ``kilt new`` writes a configuration."""
+"""``kilt estimate`` predicts the cost of a run, and ``kilt new`` writes a configuration."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def estimate(
     keys: Annotated[list[str] | None, options.SET] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Estimate the memory, disk space and time that solving takes, without building anything.
+    """Estimate the memory, disk space and time for solving, without building anything.
 
     A game is solved in memory. If it does not fit, or with --machines, the estimate is for CFR+ with tables on disk; -a
     names another algorithm. Abstract games are counted round by round. With --blades, the cost of each worker process
@@ -178,7 +178,7 @@ def new(
         str, typer.Option("--like", metavar="NAME", help="A ready-made configuration, such as `tartanian7`.")
     ] = "",
 ) -> None:
-    """Write a configuration to start from: edit it, then run `kilt estimate` and `kilt solve`.
+    """Write a configuration to start from. Edit it, then run `kilt estimate` and `kilt solve`.
 
     Without FILE, print it.
     """
@@ -431,7 +431,7 @@ class _Simulated:
 
 
 def run_cost_data(cost: Cost) -> dict[str, Any]:
-    """Return the cost of a run on an abstract game as a dict for JSON output.
+    """Return the cost of a run on an abstract game, for JSON output.
 
     Its keys are the same as in kilt 0.1.
     """
@@ -444,5 +444,5 @@ def run_cost_data(cost: Cost) -> dict[str, Any]:
 
 
 def describe_cost(plan: RunPlan, cost: Cost) -> str:
-    """Describe the cost of a run in one line, such as its memory and time."""
+    """Describe the cost of a run in one line."""
     return f"{count(sum(plan.size.slots))} infoset-actions, {plan.config.solver.algorithm}: {cost}"

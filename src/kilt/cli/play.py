@@ -1,4 +1,4 @@
-"""``kilt dealer`` and ``kilt agent``: play matches over a network with the ACPC protocol."""
+"""``kilt dealer`` and ``kilt agent``: play matches over a network by the ACPC protocol."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def dealer(
     log: Annotated[Path | None, options.LOG] = None,
     keys: Annotated[list[str] | None, options.SET] = None,
 ) -> None:
-    """Deal a match to two players who connect over the network with the ACPC protocol.
+    """Deal a match between two players who connect over the network by the ACPC protocol.
 
     Prints the ports first, and the score at the end.
 
@@ -75,7 +75,7 @@ def agent(
     seed: Annotated[int | None, options.SEED] = None,
     log: Annotated[Path | None, options.LOG] = None,
 ) -> None:
-    """Connect to an ACPC dealer, and play a match.
+    """Connect to an ACPC dealer and play a match.
 
     A start script contains this command, and the dealer appends host and port to it.
     """

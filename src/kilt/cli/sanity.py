@@ -1,4 +1,4 @@
-"""``kilt evaluate sanity``: check a strategy for blunders before it is played."""
+"""``kilt evaluate sanity``: check a strategy for blunders before play."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ def sanity(
     seed: Annotated[int, options.SEED] = 0,
     as_json: AsJson = False,
 ) -> None:
-    """Check a strategy for blunders: folding aces or the nuts, and decisions or bets without an answer.
+    """Check a strategy for blunders, such as folding aces or the nuts.
 
-    It also prints how often the strategy folds to bets on common lines, next to the folding frequency at which a bluff
-    with any two cards breaks even.
+    The command also finds decisions and bets without an answer, and prints how often the strategy folds to bets on
+    common lines, next to the folding frequency at which a bluff     with any two cards breaks even.
 
     It checks the average strategy and, if post-processing changes it, the strategy as played. This takes seconds. The
     exit code is 1 if either fails a check. For a player without a card abstraction, the checks are about aces, the nuts
@@ -47,7 +47,7 @@ def sanity(
 
 
 def print_sanity(found: Report, who: str) -> None:
-    """Print a sanity report as a table. The failed checks are printed on standard error as well."""
+    """Print a sanity report as a table, and failed checks on standard error, too."""
     title = f"{found.game}, {who}, {found.strategy}"
     table = Table(title=title, title_justify="left", title_style="bold")
     for column in ("check", "result", "limit", ""):

@@ -1,4 +1,4 @@
-"""``kilt setup``: compile the kernels of frequent commands, once after an installation."""
+"""``kilt setup``: compile the kernels of frequent commands once after installation."""
 
 from __future__ import annotations
 

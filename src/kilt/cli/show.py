@@ -1,4 +1,4 @@
-"""Output of all commands: tables, numbers, progress bars and JSON on the terminal."""
+"""Print results on the terminal: tables, numbers, progress bars and JSON."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ AsJson = Annotated[bool, options.AS_JSON]
 
 
 def print_json(values: Mapping[str, Any]) -> None:
-    """Print a mapping as JSON for other programs. Large integers keep all digits.
+    """Print a mapping as JSON for other programs, with all digits of large integers.
 
     Unknown and unbounded values become null, because JSON has no nan and no infinity.
     """
@@ -82,14 +82,14 @@ def win_rate_data(rate: Estimate) -> dict[str, Any]:
 
 
 def exit_after_signal(stopped: list[int]) -> None:
-    """If a signal has stopped the command, end it with the exit code of this signal."""
+    """Exit with the code of the signal that stopped the command, if there was one."""
     if stopped:
         say("stopped early: the figures are of the hands that were played")
         raise typer.Exit(128 + stopped[0])
 
 
 def count(value: int) -> str:
-    """Format a whole number: short numbers exactly, long ones with five digits and a power of ten.
+    """Format a whole number, with a power of ten if it is long.
 
     >>> count(1286792), count(319365922522608)
     ('1,286,792', '3.1937e14')
@@ -100,7 +100,7 @@ def count(value: int) -> str:
 
 
 def duration(seconds: float) -> str:
-    """Format a duration as minutes and seconds, or as hours if it is long.
+    """Format a duration as minutes and seconds, or in hours if it is long.
 
     >>> duration(125.4), duration(20000)
     ('2:05', '6 h')
@@ -119,18 +119,18 @@ def print_error(label: str, text: str) -> None:
 
 
 def print_line(text: str, bold: str = "") -> None:
-    """Print a line of the result that begins with the text `bold` in bold."""
+    """Print a line of the result, with the text `bold` in bold at its beginning."""
     out.print(Text.assemble((bold, "bold"), text), highlight=False)
 
 
 def waiting(text: str) -> Status:
-    """Return a context manager that shows on the terminal what the command is waiting for."""
+    """Show on the terminal what the command is waiting for, during a ``with`` block."""
     return errors.status(Text(text))
 
 
 @contextmanager
 def announce_compilation() -> Iterator[None]:
-    """Print messages while kernels are compiled: at the start, every few seconds, and at the end."""
+    """Print messages while kernels are compiled, so that the user knows why the command waits."""
     began, due = 0, 0.0
 
     def tell() -> None:
@@ -155,7 +155,7 @@ def announce_compilation() -> Iterator[None]:
 
 
 class ProgressBars(Progress):
-    """Progress bars on a terminal. If the output goes to a file, lines are printed at intervals instead.
+    """Progress bars on a terminal, or lines at intervals if the output goes to a file.
 
     The first line is printed after `FIRST` seconds. Later lines are a twentieth of the elapsed time apart, at least
     `EVERY` and at most `SELDOM` seconds. A task has a field `said`, the text after its bar.
@@ -171,7 +171,7 @@ class ProgressBars(Progress):
         self._due = self._began + self.FIRST
 
     def update(self, task_id: TaskID, **fields: Any) -> None:
-        """Move a progress bar. If the output goes to a file, print the progress as a line from time to time."""
+        """Move a progress bar, or print a line from time to time if the output goes to a file."""
         super().update(task_id, **fields)
         now = monotonic()
         if self.disable and task_id == self.task_ids[0] and now >= self._due:
@@ -182,7 +182,7 @@ class ProgressBars(Progress):
 
 @contextmanager
 def ticking() -> Iterator[Callable[[str, float], None]]:
-    """Show a progress bar during a ``with`` block. The block receives a function that moves the bar."""
+    """Show a progress bar during a ``with`` block, which receives a function to move the bar."""
     with ProgressBars() as bar:
         task = bar.add_task("starting", total=1.0, said="")
         began: dict[str, float] = {}
@@ -199,7 +199,7 @@ def ticking() -> Iterator[Callable[[str, float], None]]:
 
 @contextmanager
 def interrupts(*, at_once: bool) -> Iterator[list[int]]:
-    """Catch Ctrl-C and SIGTERM, so that the work can stop at a safe point. A second signal stops it at once.
+    """Catch Ctrl-C and SIGTERM, so that the work stops at a safe point; a second signal stops it at once.
 
     By default, Python would interrupt a step in the middle and leave the solver in an unusable state.
     """
@@ -219,14 +219,14 @@ def interrupts(*, at_once: bool) -> Iterator[list[int]]:
 
 
 class ProgressScreen:
-    """A progress bar on the terminal with messages above it, which also notices Ctrl-C."""
+    """A progress bar with messages above it, which also notices Ctrl-C."""
 
     def __init__(self, bar: ProgressBars, signals: list[int]) -> None:
         self.bar, self.signals = bar, signals
         self.task = bar.add_task("", total=1.0, said="starting …")
 
     def say(self, text: str, takes: float | None = None) -> None:
-        """Print a message about the next step, with its estimated duration if that is known."""
+        """Print a message about the next step, with its estimated duration if known."""
         unit = "" if takes is None or takes >= 7200 else " min"
         say(text if takes is None else f"{text}; takes about {duration(takes)}{unit}")
 
@@ -244,7 +244,7 @@ class ProgressScreen:
 
 @contextmanager
 def watching() -> Iterator[ProgressScreen]:
-    """Show progress on the terminal and notice Ctrl-C. A second Ctrl-C ends the process at once."""
+    """Show progress and notice Ctrl-C. A second Ctrl-C ends the process at once."""
     try:
         with interrupts(at_once=False) as signals, ProgressBars() as bar:
             yield ProgressScreen(bar, signals)

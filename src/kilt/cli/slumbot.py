@@ -33,7 +33,7 @@ def slumbot(
     way: Annotated[str, options.WAY] = "best",
     as_json: AsJson = False,
 ) -> None:
-    """Play heads-up no-limit hold'em with 200 big blinds against Slumbot, over its public HTTP API.
+    """Play heads-up no-limit hold'em against Slumbot, with stacks of 200 big blinds.
 
     Each finished hand is added to the log, by default slumbot-WHO.log. The same command continues a match that was
     stopped. --way played omits AIVAT. --set changes how requests are sent: url, timeout=30 (seconds), tries=6 and

@@ -1,4 +1,4 @@
-"""``kilt solve``: run a solver, show its progress, and stop or resume it."""
+"""``kilt solve``: run a solver with a progress bar, and stop or resume it."""
 
 from __future__ import annotations
 
@@ -111,14 +111,14 @@ def solve(
 
 
 def is_configured(folder: Path) -> bool:
-    """Return whether a folder contains a run of an abstract game, which has a configuration."""
+    """Return whether a folder contains a run with a configuration, as those of abstract games have."""
     from kilt.runs.folder import CONFIG
 
     return (folder / CONFIG).is_file()
 
 
 def built(spec: Spec, folder: Path | None, budget: Budget | None, *, resumes: bool = False) -> Run:
-    """Create or resume a run. Prints the progress of building it, and its estimated cost."""
+    """Create or resume a run, and print its progress and estimated cost."""
     from kilt.runs.build import build
     from kilt.runs.plan import RunPlan
     from kilt.solve.distributed.solver import DistributedMCCFR
@@ -179,7 +179,7 @@ def finish(run: Run) -> Step:
 
 
 def solving(run: Run, standing: Callable[[Step], str]) -> tuple[list[Step], int]:
-    """Solve a run with a progress bar, which describes the latest measurement by the function `standing`.
+    """Solve a run with a progress bar, on which the function `standing` describes the latest measurement.
 
     Returns the measurements, and the signal that stopped the run, or 0.
     """
@@ -221,7 +221,7 @@ def _new_folder(game: str, algorithm: str) -> Path:
 
 
 def free_folder(name: str) -> Path:
-    """Return the name of a folder that does not exist yet: the given name, with a number appended if needed."""
+    """Return the name of a new folder: the given name, with a number appended if it is taken."""
     return next(path for n in count(1) if not (path := Path(name if n == 1 else f"{name}-{n}")).exists())
 
 
@@ -302,7 +302,7 @@ def exploitability_rows(chips: float, problem: Problem, what: str = "exploitabil
 
 
 def run_result(step: Step, run: Run) -> dict[str, Any]:
-    """Return the last measurement of a run as a dict for JSON output.
+    """Return a run's last measurement as a dict for JSON output.
 
     If the strategy as played differs, its exploitability is included.
     """

@@ -1,4 +1,4 @@
-"""``kilt spot``: solve a subgame of hold'em, and look at its strategies."""
+"""``kilt spot``: solve a subgame of hold'em and show its strategies."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def solve(
     save: Annotated[Path | None, options.OUT] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Solve a spot: compute equilibrium strategies from a board, a pot, stacks, two ranges and bet sizes.
+    """Solve a spot: a board with a pot, stacks, two ranges and bet sizes.
 
     --set can change every key of a spot: after=x (earlier actions of this round), rake=5 and rake_cap=3 (per cent of
     the pot, and chips at most), big_blind=2, all_in_threshold=0.7, compact=true (tables of two bytes).
@@ -207,7 +207,7 @@ def show(
     threads: Annotated[int, options.THREADS] = 1,
     as_json: AsJson = False,
 ) -> None:
-    """Show strategy, equity and expected value (EV) of every hand at a decision of a solved spot.
+    """Show the strategy, equity and expected value (EV) of every hand at a decision of a solved spot.
 
     EV is in chips from this decision on: a fold is worth 0. A line that ends with / shows the strategy after each card.
     """

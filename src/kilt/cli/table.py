@@ -57,7 +57,9 @@ def play(
     log: Annotated[Path | None, options.LOG] = None,
     name: Annotated[str, options.NAME] = "You",
 ) -> None:
-    """Play against an agent in the terminal. Seats swap after every hand; type h at the table for help.
+    """Play against an agent in the terminal. Type h at the table for help.
+
+    Seats swap after every hand.
 
     Bet sizes count from the start of the round: after a raise to 300 and a call, `bet 300` in the next round
     puts in 300 more.
@@ -152,13 +154,13 @@ class _TableScreen:
         self.line(("You", "cyan") if mine else (self.opponent, "magenta"), f" {words}")
 
     def dealt(self, name: str, board: tuple[str, ...], hand: tuple[str, ...], made: str) -> None:
-        """Print the board, and the person's cards below it."""
+        """Print the board with the person's cards below it."""
         self.line()
         self.line(f"{name:<{LABEL}}", *self._cards(board))
         self.line(f"{'you hold':<{LABEL}}", *self._cards(hand), f"  {made}")
 
     def ask(self, view: TurnView, *, again: bool) -> str:
-        """Print the state of the hand and the possible actions, and read the answer.
+        """Print the state of the hand and the legal actions, and read the answer.
 
         If asked again, only the prompt is printed.
         """
@@ -199,7 +201,7 @@ class _TableScreen:
         self.line(*row)
 
     def tell(self, text: str) -> None:
-        """Print what is wrong with the person's input."""
+        """Print what was wrong with the person's input."""
         self.line((text[:1].upper() + text[1:], "yellow"))
 
     def advise(self, advice: list[tuple[str, float]] | None) -> None:
@@ -213,13 +215,13 @@ class _TableScreen:
             self.line(f"{words:<{width}}  {share:>6.1%}  ", ("█" * round(20 * share), "cyan"), indent=2 * INDENT)
 
     def explain(self) -> None:
-        """Print the inputs that are possible at the table."""
+        """Print the possible inputs at the table."""
         width = max(len(keys) for keys, _ in HELP)
         for keys, what in HELP_LIMIT if self.limit else HELP:
             self.line((f"{keys:<{width}}", "bold"), f"  {what}")
 
     def end(self, ending: Ending) -> None:
-        """Print both hands, who won how much, and the running total."""
+        """Print both hands, the result, and the running total."""
         if ending.shown:
             self.line()
             width = max(LABEL, len(self.opponent) + 2)
@@ -231,7 +233,7 @@ class _TableScreen:
         self.line((words, f"bold {_colour(won)}"), (total, "dim"))
 
     def leave(self) -> None:
-        """Print that the person has left, and that the unfinished hand does not count."""
+        """Print that the person has left, so that the unfinished hand does not count."""
         self.line(("you leave; the unfinished hand does not count", "dim"))
 
     def result(self, session: Session) -> None:
@@ -257,7 +259,7 @@ class _TableScreen:
             self.line(("few hands say little" + tail, "dim"))
 
     def judge(self, session: Session) -> None:
-        """Print the person's raw winnings, and estimates with most of the luck removed."""
+        """Print the person's raw winnings, and estimates without most of the luck."""
         from kilt.evaluate.deserved import deserved_winnings
         from kilt.evaluate.portfolio import Portfolio
         from kilt.play.agent import PolicyAgent, has_policy
@@ -280,7 +282,7 @@ class _TableScreen:
             self.line((f"{count:,} hand{'s' if count != 1 else ''} skipped: {reason}", "yellow"))
 
     def line(self, *parts: Part, indent: int = INDENT) -> None:
-        """Print one line of text, wrapped if it is long. Markup in it is printed as plain text."""
+        """Print one line of text without markup, wrapped if it is long."""
         for row in self._text(*parts).wrap(self.console, max(self.console.width - indent, 20)) or [Text()]:
             row.rstrip()
             self.console.print(Text(" " * indent if row else "") + row, highlight=False, soft_wrap=True)

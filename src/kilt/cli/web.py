@@ -35,7 +35,7 @@ def web(
     ] = PER_ADDRESS,
     no_browser: Annotated[bool, typer.Option("--no-browser", help="Only print the address of the page.")] = False,
 ) -> None:
-    """Open a page in the browser to play agents, look at strategies and buckets, and watch runs.
+    """Open a page in the browser to play against agents, examine strategies and buckets, and watch runs.
 
     Each FOLDER may hold several runs and exported agents. Default: the folder `runs`, if it exists.
     """

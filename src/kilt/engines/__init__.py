@@ -39,7 +39,7 @@ ENGINES: dict[str, Callable[[str, int], Engine]] = {"local": _local, "ray": _ray
 
 
 def require_engine(name: str) -> None:
-    """Raise EngineError if no engine has the given name."""
+    """Raise EngineError if there is no engine of the given name."""
     if name not in ENGINES:
         raise EngineError(f"unknown engine {name!r}: use one of {', '.join(ENGINES)}")
 

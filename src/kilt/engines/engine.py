@@ -1,4 +1,4 @@
-"""Define engines, which run functions and workers in this process, in other processes or on a cluster.
+"""Engines run functions and workers: in this process, in other processes, or on a cluster.
 
 A worker is an object that an engine creates in this process or on another machine. Its methods are called by name.
 Calls are asynchronous and are executed in order. If a worker is lost, the engine raises `WorkerLost`. The engine never
@@ -21,7 +21,7 @@ TRIES = 3  # attempts at a call before a crew gives up
 
 
 class WorkerLost(EngineError):  # noqa: N818, it is what has happened
-    """Raised if a worker process has died, or if its machine was lost.
+    """Raised if a worker's process has died, or its machine was lost.
 
     `worker` is the number of the worker.
     """
@@ -49,27 +49,30 @@ class Job:
 
 
 class Answer(Protocol):
-    """The result of an asynchronous call, which may not be available yet."""
+    """The result of an asynchronous call, available now or later."""
 
     def get(self) -> Any:
-        """Wait for the result and return it. Raises the exception of the call, or WorkerLost if the worker has died."""
+        """Wait for the result and return it.
+
+        Raises the exception of the call, or WorkerLost if the worker has died.
+        """
 
 
 class Worker(Protocol):
-    """An object whose methods are called asynchronously, possibly in another process or on another machine."""
+    """An object with asynchronous methods, possibly in another process or on another machine."""
 
     where: str  # a description for messages
     place: str  # the machine, for `Job.place`
 
     def ask(self, method: str, *arguments: Any) -> Answer:
-        """Call a method asynchronously: return an object that waits for its result.
+        """Call a method asynchronously, and return an object that waits for the result.
 
         The worker executes calls in the order in which they are made.
         """
 
 
 class Engine(Protocol):
-    """The interface of engines, which start workers and call functions in parallel."""
+    """The interface of engines, which start workers and run functions in parallel."""
 
     name: str
 
@@ -82,7 +85,7 @@ class Engine(Protocol):
     def map(
         self, work: Callable[[A], R], items: Iterable[A], tick: Callable[[float], None] = lambda share: None
     ) -> list[R]:
-        """Call a function for each item, several at a time, and return the results in order.
+        """Call a function for each item in parallel, and return the results in order.
 
         The function must be at the top level of a module. `tick` is called with the finished share.
         """
@@ -91,11 +94,11 @@ class Engine(Protocol):
         """Stop workers, even if they have already died."""
 
     def close(self) -> None:
-        """Stop all workers, and everything else that the engine has started."""
+        """Stop all workers and everything else that the engine has started."""
 
 
 class Crew:
-    """A group of identical workers without state, so that a new worker can replace one that was lost.
+    """A group of identical, stateless workers. A lost worker is replaced by a new one.
 
     A call that was lost is repeated on the new worker, so results do not depend on lost workers. Several threads may
     make calls. As a context manager, a crew dismisses its workers at the end.
@@ -124,7 +127,7 @@ class Crew:
         self.engine.dismiss(self._workers)
 
     def ask(self, number: int, method: str, *arguments: Any) -> Callable[[], Any]:
-        """Call a method of a worker asynchronously: return a function that waits for its result.
+        """Call a worker's method asynchronously, and return a function that waits for the result.
 
         The worker is the one with this number, modulo the number of workers.
         """

@@ -1,4 +1,4 @@
-"""Define the engine that runs workers as threads of this process.
+"""An engine whose workers are threads of this process.
 
 Compiled code releases the interpreter lock, so threads run in parallel.
 
@@ -22,7 +22,7 @@ from kilt.engines.engine import A, Answer, Job, R, Worker
 
 
 class LocalEngine:
-    """An engine whose workers are objects in this process. Each has its own thread."""
+    """An engine whose workers are objects in this process, each with its own thread."""
 
     name = "local"
 

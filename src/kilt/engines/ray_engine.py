@@ -1,4 +1,4 @@
-"""Define the engine that runs workers in several processes or on several machines, by means of Ray.
+"""An engine that runs workers in several processes or on several machines, through Ray.
 
 Each worker is an actor of Ray.
 
@@ -76,7 +76,7 @@ INSTALL = "install the same version on every machine"
 
 
 class Installation(NamedTuple):
-    """The versions of kilt and Python, which must be the same on all machines."""
+    """The versions of kilt and Python, which must agree on all machines."""
 
     version: str
     source: str  # hash of the source files of kilt
@@ -88,7 +88,7 @@ class Installation(NamedTuple):
 
 @cache
 def identity() -> Installation:
-    """Return the versions of kilt and Python that this process runs."""
+    """Return this process's versions of kilt and Python."""
     root = Path(kilt.__file__).parent
     state = blake2b(digest_size=4)
     for path in sorted(root.rglob("*.py")):
@@ -98,7 +98,7 @@ def identity() -> Installation:
 
 
 class RayEngine:
-    """An engine that runs workers as processes of this machine or of a Ray cluster.
+    """An engine whose workers are processes, on this machine or on a Ray cluster.
 
     Only one such engine can exist at a time.
 
@@ -170,7 +170,7 @@ class RayEngine:
     def hire(self, jobs: Sequence[Job]) -> list[Worker]:
         """Start one worker for each job, spread over the machines.
 
-        Starts none, and raises EngineError, if one has no room.
+        If a worker has no room, none is started, and EngineError is raised.
         """
         hired = list[_RayWorker]()
         try:
@@ -220,7 +220,7 @@ class RayEngine:
                 ray.kill(worker.actor)
 
     def close(self) -> None:
-        """Stop all workers, and stop Ray if this engine has started it.
+        """Stop all workers, and Ray if this engine has started it.
 
         An existing cluster keeps running.
         """
@@ -319,7 +319,7 @@ class _RayWorker:
         self.number, self.actor, self.place = number, actor, place
 
     def introduce(self, latest: float) -> None:
-        """Wait until the worker's process has started, and check that it runs the same version of kilt."""
+        """Wait until the worker has started, and check that it runs the same version of kilt."""
         try:
             self.where, told = _get(self.actor.introduce.remote(), self.number, max(0, latest - time.monotonic()))
         except WorkerLost as error:

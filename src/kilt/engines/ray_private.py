@@ -1,4 +1,4 @@
-"""Call private functions of Ray, which may change in any version of Ray.
+"""Calls of Ray's private functions, which any new version of Ray may change.
 
 Each function says what would be missing without it. `tests/test_private_parts.py` lists all of them.
 """
@@ -21,7 +21,7 @@ driver.print_to_stdstream = lambda data, ignore_prefix: logging.getLogger(__name
 
 
 def start(threads: int, folder: Path, *, store: int, inline: int) -> None:
-    """Start an instance of Ray that serves only this process. Other machines cannot reach it.
+    """Start a Ray instance for this process only, unreachable from other machines.
 
     Parameters
     ----------
@@ -63,7 +63,7 @@ def _loopback() -> Iterator[None]:
 
 
 def resolve(address: str) -> str | None:
-    """Return the HOST:PORT of a Ray cluster, or of the cluster on this machine if the address is `auto`.
+    """Return the HOST:PORT of a Ray cluster, where `auto` means the cluster on this machine.
 
     For `auto`, it is None if no cluster runs on this machine. Raises ValueError for any other text. Without this
     function, kilt could not support `auto`.
@@ -76,7 +76,7 @@ def resolve(address: str) -> str | None:
 
 
 def show_token() -> None:
-    """Let Ray authenticate with this user's token when it connects to a cluster, as `ray start` does.
+    """Let Ray authenticate with the user's token when it connects to a cluster, as `ray start` does.
 
     Without this call, Ray would connect without the token.
     """

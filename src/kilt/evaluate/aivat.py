@@ -1,4 +1,4 @@
-"""Estimate what a player can expect to win at each state of a hand. AIVAT uses it to reduce variance [Burch18].
+"""Estimate a player's expected winnings at each state of a hand. AIVAT needs them to reduce variance [Burch18].
 
 For small games, `EnumeratedValues` takes any function of a state, and computes the means over chance that AIVAT needs
 by dealing all cards. `BlueprintValues` learns a table from a blueprint's play against itself: both players' buckets are
@@ -45,7 +45,7 @@ StateFunction: TypeAlias = Callable[[Betting, tuple[int, ...], int, tuple[int, .
 
 @dataclass(frozen=True)
 class EnumeratedValues:
-    """State values for AIVAT, computed by enumerating all deals. Only for small games.
+    """State values for AIVAT in small games, computed by enumerating all deals.
 
     Parameters
     ----------
@@ -62,7 +62,7 @@ class EnumeratedValues:
     def hand_values(
         self, position: Betting, board: tuple[int, ...], seat: int, opponent: tuple[int, ...]
     ) -> HandValues:
-        """Return the value of a state for each private hand of a player, in chips.
+        """Return the value of a state for each private hand, in chips.
 
         Each hand is a class of its own.
         """
@@ -71,9 +71,9 @@ class EnumeratedValues:
     def values_after_deal(
         self, position: Betting, board: tuple[int, ...], seat: int, opponent: tuple[int, ...]
     ) -> FloatArray:
-        """Return the value of each private hand before public cards are dealt: the mean over all possible cards.
+        """Return the value of each private hand before public cards are dealt.
 
-        The mean is over all cards that neither player holds.
+        It is the mean over all cards that neither player holds.
         """
         rules, after = self.game.rules, position.after(REVEAL)
         if after.actor == TERMINAL:
@@ -87,14 +87,14 @@ class EnumeratedValues:
         return total / comb(len(rest) - rules.hole_cards, count)
 
     def value_at_start(self, seat: int) -> float:
-        """Return a player's expected winnings at the start of a hand: the mean over all deals of private cards."""
+        """Return a player's expected winnings at the start of a hand, over all private cards."""
         deals, begin = self.game.deals(), self.game.start()
         holes = [tuple(hand) for hand in self.game.deck.holes(self.game.rules.hole_cards).tolist()]
         return float(sum(deals[:, o] @ self.function(begin, (), seat, hand) for o, hand in enumerate(holes)))
 
 
 def showdown_payoffs(game: Holdem, position: Betting, board: tuple[int, ...], opponent: tuple[int, ...]) -> FloatArray:
-    """Return the mean payoff of each hand at showdown, in chips, over all cards that may still be dealt.
+    """Return each hand's mean payoff at showdown in chips, over all cards still to come.
 
     No player can bet any more.
     """
@@ -103,7 +103,7 @@ def showdown_payoffs(game: Holdem, position: Betting, board: tuple[int, ...], op
 
 
 class BlueprintValues:
-    """State values for AIVAT, learnt from hands that a blueprint plays against itself.
+    """State values for AIVAT, learnt from a blueprint's self-play.
 
     Buckets of a round are merged into groups of about equal weight, by their probability of winning a showdown. On
     sampled deals, a walk of the betting tree takes the expectation over all actions; the value of a state is the mean
@@ -168,9 +168,9 @@ class BlueprintValues:
     def hand_values(
         self, position: Betting, board: tuple[int, ...], seat: int, opponent: tuple[int, ...]
     ) -> HandValues:
-        """Return the value of a state for each bucket of a player's hands, in chips, given the opponent's cards.
+        """Return the value of a state for each bucket of a player's hands, given the opponent's cards.
 
-        Values depend only on the groups of both players.
+        Values are in chips, and depend only on the groups of both players.
         """
         r, group, cards = position.round, self.group[position.round], (seat, board, opponent)
         if cards != self._met[0]:  # consecutive states mostly have the same cards
@@ -180,16 +180,19 @@ class BlueprintValues:
         return HandValues(self._table(position, seat)[:, other].astype(np.float64)[group[seat]], bucket)
 
     def value(self, position: Betting, board: tuple[int, ...], seat: int, opponent: tuple[int, ...]) -> FloatArray:
-        """Return the value of a state for each private hand of a player, in chips, given the opponent's cards."""
+        """Return the value of a state for each private hand, given the opponent's cards.
+
+        Values are in chips.
+        """
         table, bucket = self.hand_values(position, board, seat, opponent)
         return table[bucket]
 
     def values_after_deal(
         self, position: Betting, board: tuple[int, ...], seat: int, opponent: tuple[int, ...]
     ) -> FloatArray:
-        """Return the value of each private hand before public cards are dealt: the mean over all possible cards.
+        """Return the value of each private hand before public cards are dealt.
 
-        The mean is over all cards that neither player holds.
+        It is the mean over all cards that neither player holds.
         """
         rules, deck, after = self.game.rules, self.game.deck, self.game.positions.after(position, REVEAL)
         if after.actor == TERMINAL:
@@ -216,7 +219,7 @@ class BlueprintValues:
         return total / comb(len(rest) - rules.hole_cards, more.shape[1])
 
     def value_at_start(self, seat: int) -> float:
-        """Return a player's expected winnings at the start of a hand: the mean over all deals of private cards."""
+        """Return a player's expected winnings at the start of a hand, over all private cards."""
         return self._start if seat == 0 else -self._start
 
     def _table(self, position: Betting, seat: int) -> SingleArray:
@@ -322,7 +325,7 @@ def _kept_at(blueprint: Blueprint, groups: int = GROUPS, deals: int = DEALS, see
 
 
 def has_learnt_values(blueprint: Blueprint) -> bool:
-    """Return whether the state values of a blueprint are already in the cache, so that they need not be learnt."""
+    """Return whether a blueprint's state values are in the cache."""
     return artifact.exists(_kept_at(blueprint))
 
 

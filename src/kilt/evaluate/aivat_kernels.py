@@ -1,4 +1,4 @@
-"""Compiled loops that learn the values of states from self-play, for AIVAT."""
+"""Compiled loops that learn state values for AIVAT from self-play."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from kilt.play.batch_kernels import read_weight
 
 
 class LearningTree(NamedTuple):
-    """A blueprint's betting tree and strategy as arrays, from which `learn_values` computes state values."""
+    """A blueprint's betting tree and strategy as arrays, from which state values are learnt."""
 
     actor: ByteArray  # [node]
     round: ByteArray  # [node]
@@ -29,7 +29,7 @@ class LearningTree(NamedTuple):
 
 
 class LearningScratch(NamedTuple):
-    """Scratch arrays of the kernel `learn_values`, with an entry for each node of the betting tree."""
+    """Scratch arrays of the kernel `learn_values`, with one entry per node of the betting tree."""
 
     node: IntArray
     begin: IntArray  # index of the first child that is reached
@@ -48,7 +48,7 @@ def add_values(
     with_card: npt.NDArray[np.uint16],
     total: FloatArray,
 ) -> None:
-    """Sum the values of each hand over several boards. Boards that share a card with the hand are skipped.
+    """Sum the values of each hand over the boards that share no card with it.
 
     Only the new cards of a board are compared with the hand.
 

@@ -1,4 +1,4 @@
-"""Play matches between all pairs of players, and show the win rates in a table (a crosstable).
+"""Play matches between all pairs of players, and show their win rates in a table.
 
 >>> from kilt.games import load_game
 >>> from kilt.play.agent import BASELINES
@@ -29,7 +29,7 @@ from kilt.play.match import PLAYED, Load, Match
 
 @dataclass(frozen=True, eq=False)
 class Crosstable:
-    """The results of matches between all pairs of players, as a table of win rates.
+    """The win rates of matches between all pairs of players, as a table.
 
     Attributes
     ----------
@@ -44,7 +44,7 @@ class Crosstable:
     matches: dict[tuple[int, int], Match]
 
     def rate(self, row: int, column: int) -> Estimate | None:
-        """Return the win rate of player `row` against player `column` in mbb/h, or None if they have not played."""
+        """Return player `row`'s win rate against player `column` in mbb/h, or None if they have not met."""
         match = self.matches.get((min(row, column), max(row, column)))
         if match is None:
             return None
@@ -79,7 +79,7 @@ def crosstable(
     tick: Callable[[int], None] = lambda hands: None,
     stop: Callable[[], bool] = lambda: False,
 ) -> Crosstable:
-    """Play a match between every pair of players. All matches use the same deals.
+    """Play a match between each pair of players, always on the same deals.
 
     Parameters
     ----------

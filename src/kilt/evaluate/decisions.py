@@ -1,4 +1,4 @@
-"""Compute the value of each action at a decision, for every hand, if both players follow a known strategy.
+"""Compute the value of each action at a decision, for every hand, if both players' strategies are known.
 
 Values are chips from the decision on: the part of the pot that the player wins, minus the chips that the player still
 puts in; a fold is worth 0. One walk of the betting handles all hands at once, on all boards that may follow if these
@@ -90,7 +90,7 @@ class OptionValue(NamedTuple):
 
 
 class ReviewedDecision(NamedTuple):
-    """A player's decision compared with a strategy: which action was taken, and what each action is worth."""
+    """A player's decision compared with a strategy: the action taken, and the value of each action."""
 
     position: Betting
     taken: str  # the action that was taken
@@ -98,7 +98,7 @@ class ReviewedDecision(NamedTuple):
 
 
 def hand_ranges(agent: PolicyAgent, game: Holdem, position: Betting, board: tuple[int, ...]) -> FloatArray:
-    """Return the range of each player: the probability of the player's actions so far, for each private hand.
+    """Return each player's range: how likely each private hand would have acted as the player did.
 
     Both players follow the agent.
 
@@ -115,7 +115,7 @@ def hand_ranges(agent: PolicyAgent, game: Holdem, position: Betting, board: tupl
 
 
 def boards_to_come(game: Holdem, position: Betting) -> int:
-    """Return the number of complete boards that may follow a position in a hand."""
+    """Return the number of complete boards that can follow a position."""
     left, boards = game.deck.size - game.rules.board_size(position.round), 1
     for count in game.rules.board_cards[position.round + 1 :]:
         boards, left = boards * comb(left, count), left - count
@@ -123,7 +123,10 @@ def boards_to_come(game: Holdem, position: Betting) -> int:
 
 
 def is_exact(game: Holdem, position: Betting) -> bool:
-    """Return whether `decision_values` are exact at a position. They are sampled if too many boards may follow."""
+    """Return whether `decision_values` are exact at a position.
+
+    They are sampled if too many boards can follow.
+    """
     return boards_to_come(game, position) <= MOST_BOARDS
 
 
@@ -136,7 +139,7 @@ def decision_values(
     *,
     hands: Sequence[int] | None = None,
 ) -> DecisionValues:
-    """Return the value of each action at a decision for every hand, if both players follow an agent's strategy.
+    """Return the value of each action at a decision, for every hand, if both players follow an agent.
 
     Parameters
     ----------
@@ -184,7 +187,7 @@ def decision_values(
 def state_value(
     agent: PolicyAgent, game: Holdem, position: Betting, board: tuple[int, ...], seat: int, opponent: tuple[int, ...]
 ) -> FloatArray:
-    """Return what a player can expect to win with each hand from a position on, if both follow an agent's strategy.
+    """Return what each hand of a player is expected to win from a position, if both players follow an agent.
 
     The chips are those of the whole hand against the opponent's cards, averaged over all boards that may follow, or
     over `DRAWN` of them: see `kilt.evaluate.aivat`. They are 0 for hands that share a card with the opponent or the
@@ -201,14 +204,14 @@ def state_value(
 
 
 def player_decisions(game: Holdem, hand: Hand, seat: int) -> list[tuple[Betting, str]]:
-    """Return the decisions that one player made in a hand, each with the action taken."""
+    """Return one player's decisions in a hand, with the actions taken."""
     return [(position, taken) for position, taken in game.positions.moves_to(hand.position) if position.actor == seat]
 
 
 def review_decision(
     agent: PolicyAgent, game: Holdem, hand: Hand, position: Betting, taken: str, *, worth: bool = True
 ) -> ReviewedDecision:
-    """Review one decision of a player: compare the action taken with the strategy of an agent.
+    """Review a player's decision: compare the action taken with an agent's strategy.
 
     Values are nan if `worth` is false, or if too many decisions may follow.
     """
@@ -300,11 +303,16 @@ class _Walk:
 
     @cached_property
     def possible_hands(self) -> BoolArray:
-        """Whether each hand is possible on each board, because they share no card; shape (boards, hands)."""
+        """Whether each hand is possible on each board, shape (boards, hands).
+
+        A hand is possible if it shares no card with the board.
+        """
         return np.array([~np.isin(self.holes, board).any(axis=1) for board in self.boards])
 
     def position_value(self, position: Betting, reach: FloatArray) -> FloatArray:
-        """Return the value of a position for each hand of a player, in chips, summed over the opponent's hands.
+        """Return the value of a position for each hand of a player, summed over the opponent's hands.
+
+        Values are in chips.
 
         The player is `me`, and `reach` has the weights of the opponent's hands. The shape is (boards, hands).
         """
@@ -328,7 +336,7 @@ class _Walk:
         return total
 
     def compatible_weight(self, reach: FloatArray) -> FloatArray:
-        """Return, for each hand, the total weight of the opponent's hands that share no card with it.
+        """Return the total weight of the opponent's hands that share no card with each hand.
 
         `reach` and the result have the shape (boards, hands).
         """
@@ -338,7 +346,7 @@ class _Walk:
         return np.where(self.possible_hands & (left > 1e-12 * reach.sum(axis=1, keepdims=True)), left, 0.0)
 
     def showdown_value(self, reach: FloatArray) -> FloatArray:
-        """Return each hand's showdown value: the weight of the hands that it beats minus that of those that beat it.
+        """Return each hand's showdown value: the weight of the hands it beats minus that of the hands it loses to.
 
         `reach` and the result have the shape (boards, hands).
         """

@@ -1,4 +1,4 @@
-"""Measure how often an agent folds to bets, and whether an opponent can profit by betting with any two cards.
+"""Measure how often an agent folds to bets, and whether betting any two cards against it is profitable.
 
 A bet of b into a pot of p that never wins when called breaks even if the agent folds b / (p + b) of the time. An agent
 that folds more often loses to an opponent who bets every hand, whatever the opponent holds: the opponent loses b if the
@@ -48,7 +48,7 @@ RARE = 1e-6  # share of all hands: an agent that takes a line less often gets no
 
 @dataclass(frozen=True)
 class Defence:
-    """How often an agent folds, calls and raises against one bet size, after a common betting sequence."""
+    """How often an agent folds, calls and raises against a bet size after a common betting sequence."""
 
     line: str  # earlier actions
     kind: str  # kind of line: one of `KINDS`
@@ -64,17 +64,17 @@ class Defence:
 
     @property
     def break_even(self) -> float:
-        """The break-even folding frequency: if the agent folds more often, betting any two cards is profitable."""
+        """The break-even folding frequency: above it, betting any two cards is profitable."""
         return self.chips / (self.pot + self.chips)
 
     @property
     def profit(self) -> float:
-        """The profit of betting any two cards, as a share of the pot, if the bet loses whenever it is called."""
+        """The profit of betting any two cards, in pots, if the bet loses whenever it is called."""
         return self.folds - (1 - self.folds) * self.chips / self.pot
 
 
 class FacedBet(NamedTuple):
-    """A bet of a certain size that an agent faces after a common betting sequence."""
+    """A bet of some size that an agent faces after a common betting sequence."""
 
     line: str
     kind: str
@@ -85,7 +85,7 @@ class FacedBet(NamedTuple):
 
 
 def measure_defence(game: Holdem, agent: PolicyAgent, boards: int = BOARDS, seed: int = 0) -> list[Defence]:
-    """Measure how often an agent folds to bets of several sizes, after common betting sequences.
+    """Measure how often an agent folds to bets of several sizes after common betting sequences.
 
     Parameters
     ----------
@@ -148,7 +148,7 @@ def _answer(
 def gain_over_checking(
     game: Holdem, agent: PolicyAgent, spot: FacedBet, board: tuple[int, ...], weight: FloatArray
 ) -> tuple[float, float]:
-    """Return how much more a river bet wins than checking behind, in pots, and the weight of the hands compared.
+    """Return by how many pots a river bet beats checking behind, and the weight of the compared hands.
 
     Both are sums over all pairs of hands. The bettor's hands are weighted by the probability that the agent, in the
     bettor's place, has them and checks behind; the hands of the agent that faces the bet by `weight` [hand].
@@ -185,7 +185,7 @@ def _range(game: Holdem, agent: PolicyAgent, at: Betting, seat: int, board: tupl
 
 
 def betting_sequences(game: Holdem) -> Iterator[FacedBet]:
-    """Yield common betting sequences in which the last action is a bet, one for each size of the bet."""
+    """Yield common betting sequences that end with a bet, one for each bet size."""
     start, names, last = game.start(), game.rules.round_names, game.rules.rounds - 1
     opened = position_after_raise(start, OPEN)
     yield from _bets(f"{names[0]}, first raise", FIRST, start, OPENS)
@@ -220,7 +220,7 @@ def _bets(line: str, kind: str, before: Betting, sizes: dict[str, float]) -> Ite
 def position_after_raise(position: Betting, size: float) -> Betting | None:
     """Return the position after a raise by a multiple of the pot.
 
-    Returns None if the raise is all-in or not legal.
+    The result is None if the raise is all-in or not legal.
 
     A raise below the minimum becomes the minimum raise.
     """

@@ -1,4 +1,4 @@
-"""Estimate what a person deserved to win against an agent, with most of the luck removed [Johanson16 §8]."""
+"""Estimate a person's winnings against an agent, with most of the luck removed [Johanson16 §8]."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ MOST_NODES = 100_000  # maximum size of a betting tree for which state values ar
 
 
 def state_values_for(agent: Tabulated, game: Holdem, *, learn: bool = True) -> StateValues | None:
-    """Return the state values with which AIVAT can evaluate hands against an agent, or None if there are none.
+    """Return the state values with which AIVAT can evaluate hands against an agent, or None.
 
     Parameters
     ----------
@@ -52,13 +52,13 @@ def state_values_for(agent: Tabulated, game: Holdem, *, learn: bool = True) -> S
 
 
 def can_learn(agent: PolicyAgent) -> bool:
-    """Return whether state values can be learnt from an agent. It must play a blueprint with a small betting tree."""
+    """Return whether an agent's state values can be learnt, which takes a blueprint with a small betting tree."""
     return isinstance(agent, BlueprintAgent) and len(agent.blueprint.nodes.actor) <= MOST_NODES
 
 
 @dataclass
 class DeservedScore:
-    """Estimates what a person deserved to win against an agent, with most of the luck removed.
+    """Estimates a person's deserved winnings against an agent, with most of the luck removed.
 
     Parameters
     ----------
@@ -76,7 +76,7 @@ class DeservedScore:
     _judged: dict[int, HandEstimates] = field(default_factory=dict, repr=False)  # by the number of the hand
 
     def estimates(self, hands: Sequence[Hand], deals: Sequence[int] = ()) -> LogEstimates:
-        """Return a person's actual winnings, and estimates of what the person deserved to win."""
+        """Return a person's actual winnings and estimates of the deserved ones."""
         rows = [estimator_named(name) for name in (MONEY, DIVAT, *([AIVAT] if self.states else []))]
         evaluator = LogEvaluator(self.game, AGENT, self.agent, self.agent, rows, self.states)
         for hand in hands:
@@ -93,7 +93,7 @@ class DeservedScore:
 
 
 def deserved_winnings(game: Holdem, hands: Sequence[Hand], agent: Tabulated, deals: Sequence[int] = ()) -> LogEstimates:
-    """Estimate what a person deserved to win against an agent.
+    """Estimate a person's deserved winnings against an agent.
 
     The person's actual winnings are returned as well.
 

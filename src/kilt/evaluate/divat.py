@@ -1,4 +1,4 @@
-"""Compute what a player's cards would win if both players bet by a fixed rule, for DIVAT [Zinkevich06], [Billings06].
+"""Compute the value of a player's cards under a fixed betting rule, for DIVAT [Zinkevich06], [Billings06].
 
 In the papers, W after a chance event is the value of a fixed *baseline* betting of the round: each player raises and
 folds by thresholds on the rank of their hand, and the resulting stake goes to the better hand as often as it wins. The
@@ -36,7 +36,7 @@ MAKES = tuple(1 - (sqrt(2) - 1) ** k for k in range(1, MOST_RAISES + 1))  # [rai
 
 
 def stakes_after_raise(rules: GameDef, level: int, r: int) -> int:
-    """Return how many chips each player has in the pot after one more raise in a round is called.
+    """Return each player's chips in the pot after one more raise in a round is called.
 
     In limit games the raise has the size of the round, otherwise half the pot.
     """
@@ -46,7 +46,9 @@ def stakes_after_raise(rules: GameDef, level: int, r: int) -> int:
 def baseline_values(
     rules: GameDef, r: int, level: int, mine: FloatArray, theirs: FloatArray, edge: FloatArray, *, first: bool
 ) -> FloatArray:
-    """Return what a player expects to win in one round if both players bet by DIVAT's fixed rule, in chips.
+    """Return a player's expected winnings in one round if both players bet by DIVAT's fixed rule.
+
+    Winnings are in chips.
 
     Bets of later rounds are ignored.
 
@@ -88,7 +90,7 @@ def baseline_values(
 
 
 def board_ranks(rules: GameDef, boards: IntArray) -> FloatArray:
-    """Rank each private hand on several boards by the share of other hands that it beats, from 0 to 1.
+    """Rank each private hand on several boards, from 0 to 1, by the share of other hands that it beats.
 
     The boards have the same size; the result is [board, hand]. Ties count half. Without public cards, the rank is the
     percentile of the mean edge over all other hands. Hands that share a card with the board have an arbitrary rank.

@@ -1,4 +1,4 @@
-"""Estimate how much a strategy wins, from logs of hands that it or another strategy played [Johanson16 §7].
+"""Estimate the win rate of a strategy from logged hands, which it or another strategy played [Johanson16 §7].
 
 Player i has played the hands with a strategy σ̂, and a strategy σ is to be evaluated. Both strategies are known; the
 opponent's is not needed. An observed hand z stands for all terminal histories z' that might as well have been observed,
@@ -52,7 +52,7 @@ ALL_CARDS, BASIC, MONEY, DIVAT, AIVAT = "all-cards", "basic", "money", "divat", 
 
 
 class Estimator(NamedTuple):
-    """A method that estimates the winnings of a strategy by logged hands, such as importance sampling with AIVAT.
+    """A method that estimates a strategy's winnings from logged hands, such as importance sampling with AIVAT.
 
     Its fields say which terminal histories a hand stands for, and how these are valued.
     """
@@ -63,13 +63,13 @@ class Estimator(NamedTuple):
 
     @property
     def name(self) -> str:
-        """The name of the estimator: its options joined by ``+``, or ``basic`` if it has none."""
+        """The estimator's name: its options joined by ``+``, or ``basic``."""
         parts = [ALL_CARDS] * self.all_cards + [self.endings] * bool(self.endings)
         return "+".join(parts + [self.value] * (self.value != MONEY)) or BASIC
 
     @property
     def slow(self) -> bool:
-        """Whether the estimator is slow because it evaluates every private hand on many boards.
+        """Whether the estimator is slow, because it evaluates every private hand on many boards.
 
         In hold'em it evaluates some 10 hands per second.
         """
@@ -86,7 +86,7 @@ ESTIMATORS: dict[str, Estimator] = {
 
 
 def estimator_named(name: str) -> Estimator:
-    """Return an estimator by its name, such as ``all-cards+aivat``. The parts of the name may be in any order.
+    """Return an estimator by name, such as ``all-cards+aivat``, with parts in any order.
 
     Raises PlayError if the name is unknown.
     """
@@ -102,7 +102,7 @@ def estimator_named(name: str) -> Estimator:
 
 
 class Outcome(NamedTuple):
-    """A way in which a logged hand could have ended, with the probability that each private hand leads there.
+    """A way in which a logged hand could have ended, with each private hand's probability of that end.
 
     Estimators evaluate observed hands at such ends.
 
@@ -117,7 +117,7 @@ class Outcome(NamedTuple):
 
 
 class LineStep(NamedTuple):
-    """An action in logged hands, with the probability that each private hand of the evaluated player reaches it."""
+    """An action in logged hands, with each private hand's probability of reaching it."""
 
     position: Betting  # before it
     action: str
@@ -127,7 +127,7 @@ class LineStep(NamedTuple):
 
 
 class Line(NamedTuple):
-    """The actions that a group of logged hands has in common, with the points at which hands are evaluated."""
+    """The actions that several logged hands share, and the points at which the hands are evaluated."""
 
     steps: list[LineStep]
     outcomes: list[Outcome]  # everything an estimator may need; the observed end comes first
@@ -138,7 +138,7 @@ class Line(NamedTuple):
 def follow_line(
     seen: LoggedHands, played: PolicyAgent, evaluated: PolicyAgent, endings: Collection[str] = ENDINGS["game-endings"]
 ) -> Line:
-    """Compute how likely two strategies are to reach each action of logged hands, with every private hand.
+    """Compute each private hand's probability of reaching each action of logged hands, for two strategies.
 
     One strategy played the hands, the other is to be evaluated.
 
@@ -214,7 +214,7 @@ def hand_values(
     states: StateValues | None = None,
     opponent: PolicyAgent | None = None,
 ) -> FloatArray:
-    """Evaluate logged hands by several estimators: return the value of each hand in chips, and its weight.
+    """Evaluate logged hands by several estimators: return each hand's value in chips, and its weight.
 
     Parameters
     ----------
@@ -269,7 +269,7 @@ def hand_values(
 def aivat_correction(
     seen: LoggedHands, line: Line, states: StateValues, opponent: PolicyAgent | None = None, *, all_cards: bool = True
 ) -> FloatArray:
-    """Return the correction that AIVAT adds to each hand's raw winnings, in chips. On average, it is 0 [Burch18].
+    """Return AIVAT's correction of each hand's raw winnings, in chips [Burch18]. Its mean is 0.
 
     The mean is 0 for any values `states`. For each step with known probabilities (of chance, of the evaluated player,
     and of the opponent if known), the correction adds the mean value of all possible next states, and subtracts the

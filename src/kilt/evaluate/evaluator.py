@@ -1,4 +1,4 @@
-"""Evaluate strategies by exploitability or, in games that are too large for it, by win rates against simple opponents.
+"""Evaluate strategies by exploitability or, in very large games, by win rates against simple opponents.
 
 An `Evaluator` evaluates strategies for one representation of a game; `evaluator_for` finds the evaluator for a problem.
 Exploitability is the mean over both seats of the winnings of a best response, in chips per game: never negative, and 0
@@ -59,14 +59,14 @@ class Figures(NamedTuple):
 
 @dataclass(frozen=True)
 class Evaluator(ABC, Generic[P]):
-    """Evaluates strategies of one game. There is a subclass for each way in which kilt stores games."""
+    """Evaluates strategies of one game, with a subclass for each way of storing games."""
 
     problem: P
     patience: float = PATIENCE  # maximum seconds of a walk for exploitability to be measured
 
     @property
     def exact(self) -> bool:
-        """Whether best responses can be computed. They cannot in large abstract games."""
+        """Whether best responses can be computed, which is impossible in large abstract games."""
         return True
 
     @property
@@ -76,50 +76,50 @@ class Evaluator(ABC, Generic[P]):
 
     @abstractmethod
     def expected_value(self, strategy: Array) -> float:
-        """Return what player 0 expects to win if both players follow a strategy, in chips per game."""
+        """Return player 0's expected winnings if both players follow a strategy, in chips per game."""
 
     @abstractmethod
     def response_values(self, strategy: Array) -> tuple[float, float]:
-        """Return how much a best response wins against a strategy in each seat, in chips per game."""
+        """Return a best response's winnings against a strategy in each seat, in chips per game."""
 
     @abstractmethod
     def best_responses(self, strategy: Array) -> Array:
         """Return the best response to a strategy for each seat, as one strategy table."""
 
     def tree_passes(self, strategy: Array) -> Walks:
-        """Return an object that evaluates a strategy in passes over the game tree, which several workers can share.
+        """Return an object that evaluates a strategy in passes over the game tree, which workers can share.
 
         Raises RunError if the game has no parts.
         """
         raise RunError(f"{self.problem.name} is one small tree without parts for workers to walk: remove the engine")
 
     def opponent_win_rates(self, strategy: Array) -> dict[str, float]:
-        """Return how much a strategy wins against simple opponents, in mbb per hand, if exploitability is unknown.
+        """Return a strategy's win rates against simple opponents in mbb per hand, if exploitability is unknown.
 
         Otherwise the result is empty.
         """
         return {}
 
     def abstract_exploitability(self, strategy: Array) -> float:
-        """Return how much an opponent who sees the same buckets can win, in chips per game.
+        """Return the exploitability inside the abstraction, where the opponent sees the same buckets.
 
-        Returns nan if this cannot be computed.
+        It is in chips per game, and nan if it cannot be computed.
         """
         return nan
 
     def exploitability(self, strategy: Array) -> float:
-        """Return what best responses to a strategy win on average over both seats, in chips per game.
+        """Return the exploitability of a strategy: the mean win of best responses over both seats, in chips per game.
 
         The result is at least 0.
         """
         return exploitability_of_responses(self.response_values(strategy))
 
     def evaluate(self, strategy: Array) -> tuple[float, float]:
-        """Return the value of a strategy for player 0 and its exploitability, both in chips per game."""
+        """Return a strategy's value for player 0 and its exploitability, both in chips per game."""
         return self.expected_value(strategy), self.exploitability(strategy)
 
     def measure(self, solver: Solver) -> Figures:
-        """Return the exploitability of a solver's average strategy and of its current strategy."""
+        """Return the exploitability of a solver's average strategy and current strategy."""
         average = solver.average()
         value, exploitability = self.evaluate(average)
         current = self.exploitability(solver.current()) if self.exact else nan
@@ -128,7 +128,7 @@ class Evaluator(ABC, Generic[P]):
         )
 
     def require_measurable(self, target: float | None) -> None:
-        """Raise RunError if exploitability cannot be measured as precisely as the target of a run requires."""
+        """Raise RunError if exploitability cannot be measured precisely enough for a run's target."""
         if target is not None and not self.exact:
             raise RunError(f"{self.problem.name} is too large to measure exploitability: give iterations or minutes")
         if target is not None and target < self.precision:
@@ -139,7 +139,7 @@ class Evaluator(ABC, Generic[P]):
 
 
 class FlatEvaluator(Evaluator[FlatProblem]):
-    """Evaluates strategies of small games, whose tree is stored as flat arrays."""
+    """Evaluates strategies of small games, which are stored as flat trees."""
 
     @property
     def precision(self) -> float:
@@ -150,11 +150,11 @@ class FlatEvaluator(Evaluator[FlatProblem]):
         return TIE * len(self.problem.tree.infosets)
 
     def expected_value(self, strategy: Array) -> float:
-        """Return what player 0 expects to win if both players follow a strategy, in chips per game."""
+        """Return player 0's expected winnings if both players follow a strategy, in chips per game."""
         return best_response.expected_value(self.problem.tree, strategy)
 
     def response_values(self, strategy: Array) -> tuple[float, float]:
-        """Return how much a best response wins against a strategy in each seat, in chips per game."""
+        """Return a best response's winnings against a strategy in each seat, in chips per game."""
         return best_response.response_values(self.problem.tree, strategy)
 
     def best_responses(self, strategy: Array) -> Array:
@@ -166,7 +166,7 @@ class FlatEvaluator(Evaluator[FlatProblem]):
 
 
 class VectorEvaluator(Evaluator[VectorProblem]):
-    """Evaluates strategies by passes over the public tree, which handle all private hands at once."""
+    """Evaluates strategies by passes over the public tree, with all private hands at once."""
 
     @property
     def precision(self) -> float:
@@ -177,26 +177,26 @@ class VectorEvaluator(Evaluator[VectorProblem]):
         return VECTOR_PRECISION if self.problem.device == CPU else DEVICE_PRECISION
 
     def expected_value(self, strategy: Array) -> float:
-        """Return what player 0 expects to win if both players follow a strategy, in chips per game."""
+        """Return player 0's expected winnings if both players follow a strategy, in chips per game."""
         return self.problem.walker.expected_value(strategy)
 
     def response_values(self, strategy: Array) -> tuple[float, float]:
-        """Return how much a best response wins against a strategy in each seat, in chips per game."""
+        """Return a best response's winnings against a strategy in each seat, in chips per game."""
         return self.problem.walker.response_values(strategy)
 
     def exploitability(self, strategy: Array) -> float:
-        """Return how much best responses gain over a strategy, averaged over both seats, in chips per game.
+        """Return the exploitability of a strategy: the mean win of best responses over both seats, in chips per game.
 
         The result is at least 0.
         """
         return self.problem.walker.exploitability(strategy)
 
     def best_responses(self, strategy: Array) -> Array:
-        """Return the best response to a strategy for each seat, as one strategy table with the shape (rows, hands)."""
+        """Return the best response to a strategy for each seat, as one table of shape (rows, hands)."""
         return self.problem.game.responses(strategy)
 
     def tree_passes(self, strategy: Array) -> Walks:
-        """Return an object that evaluates a strategy in passes over the game tree, which several workers can share.
+        """Return an object that evaluates a strategy in passes over the game tree, which workers can share.
 
         Raises RunError if the game has one round.
         """
@@ -206,7 +206,7 @@ class VectorEvaluator(Evaluator[VectorProblem]):
 
 
 class DiskEvaluator(Evaluator[DiskProblem]):
-    """Evaluates strategies that are stored on disk in subgames, in a single pass over the files."""
+    """Evaluates strategies that are stored on disk, in a single pass over the files."""
 
     @property
     def precision(self) -> float:
@@ -214,22 +214,22 @@ class DiskEvaluator(Evaluator[DiskProblem]):
         return VECTOR_PRECISION
 
     def expected_value(self, strategy: Any) -> float:
-        """Return what player 0 expects to win if both players follow a strategy, in chips per game."""
+        """Return player 0's expected winnings if both players follow a strategy, in chips per game."""
         return self._of(strategy).expected_values()[0]
 
     def response_values(self, strategy: Any) -> tuple[float, float]:
-        """Return how much a best response wins against a strategy in each seat, in chips per game."""
+        """Return a best response's winnings against a strategy in each seat, in chips per game."""
         return self._of(strategy).response_values()
 
     def exploitability(self, strategy: Any) -> float:
-        """Return how much best responses gain over a strategy, averaged over both seats, in chips per game.
+        """Return the exploitability of a strategy: the mean win of best responses over both seats, in chips per game.
 
         The result is at least 0.
         """
         return self._of(strategy).exploitability()
 
     def best_responses(self, strategy: Any) -> Array:
-        """Raise RunError: a best response would be as large as the game, so it is not stored."""
+        """Raise RunError, because a best response would be too large to store."""
         raise RunError(f"a best response in {self.problem.name} is as large as the game, and is not stored")
 
     def _of(self, strategy: Any) -> DiskStrategy:
@@ -238,7 +238,7 @@ class DiskEvaluator(Evaluator[DiskProblem]):
 
 
 class AbstractEvaluator(Evaluator[AbstractProblem]):
-    """Evaluates strategies of an abstract game by exploitability or, if the game is large, by win rates.
+    """Evaluates strategies of an abstract game by exploitability or, in large games, by win rates.
 
     If memory and time allow it, best responses are those of the whole game: the opponent sees all cards, and has the
     bets of the menu. Otherwise win rates against simple opponents are measured, on the same deals each time.
@@ -251,11 +251,11 @@ class AbstractEvaluator(Evaluator[AbstractProblem]):
 
     @cached_property
     def exact(self) -> bool:
-        """Whether best responses can be computed: the game must fit into memory, and passes over it must be fast."""
+        """Whether best responses can be computed, for which the game must be small enough."""
         return self.problem.walk.in_memory.fits and self.problem.walk.seconds <= self.patience
 
     def expected_value(self, strategy: Array) -> float:
-        """Return what player 0 expects to win if both players follow a strategy, in chips per game.
+        """Return player 0's expected winnings if both players follow a strategy, in chips per game.
 
         Returns nan if best responses cannot be computed (`exact`).
         """
@@ -265,7 +265,7 @@ class AbstractEvaluator(Evaluator[AbstractProblem]):
         return bucketed.expected_value(bucketed.table_of(self.problem.abstract, strategy))
 
     def response_values(self, strategy: Array) -> tuple[float, float]:
-        """Return how much a best response that sees all cards wins in each seat, in chips per game.
+        """Return the winnings of a best response that sees all cards, in each seat, in chips per game.
 
         Returns nan if best responses cannot be computed (`exact`).
         """
@@ -275,11 +275,11 @@ class AbstractEvaluator(Evaluator[AbstractProblem]):
         return bucketed.response_values(bucketed.table_of(self.problem.abstract, strategy))
 
     def best_responses(self, strategy: Array) -> Array:
-        """Raise RunError: best responses see all cards, so they are not strategies of the abstract game."""
+        """Raise RunError, because best responses see all cards and are no strategies of the abstract game."""
         raise RunError("best responses to an abstract strategy see all cards: they are not abstract strategies")
 
     def tree_passes(self, strategy: Array) -> Walks:
-        """Return an object that evaluates a strategy in passes over the game tree, which several workers can share.
+        """Return an object that evaluates a strategy in passes over the game tree, which workers can share.
 
         Raises RunError if the game has one round, or is too large to be walked.
         """
@@ -290,9 +290,9 @@ class AbstractEvaluator(Evaluator[AbstractProblem]):
         return Walks(bucketed.game, lambda player, task: bucketed.walk(player, task, table))
 
     def abstract_exploitability(self, strategy: Array) -> float:
-        """Return how much an opponent who sees the same buckets can win, in chips per game.
+        """Return the exploitability inside the abstraction, where the opponent sees the same buckets.
 
-        Returns nan if this cannot be computed.
+        It is in chips per game, and nan if it cannot be computed.
 
         It is computed from joint tables if they exist, otherwise by walks of the whole game if these are fast, and is
         at least 0. With imperfect recall it is a lower bound: see `kilt.solve.joint`.
@@ -307,7 +307,7 @@ class AbstractEvaluator(Evaluator[AbstractProblem]):
         return nan
 
     def measure(self, solver: Solver) -> Figures:
-        """Return the exploitability of a solver's strategies or, in large games, the win rates of its average strategy.
+        """Return the exploitability of a solver's strategies or, in large games, its average strategy's win rates.
 
         If only win rates can be measured, and the strategy is split into parts, the workers that hold the parts measure
         them. The strategy is never assembled.
@@ -325,7 +325,7 @@ class AbstractEvaluator(Evaluator[AbstractProblem]):
         return FixedOpponents(self.problem.abstract, self.problem.threads)
 
     def opponent_win_rates(self, strategy: Array) -> dict[str, float]:
-        """Return the strategy's win rate against each simple opponent, in mbb per hand, averaged over both seats.
+        """Return the strategy's win rate against each simple opponent, in mbb per hand over both seats.
 
         Returns nothing if best responses can be computed (`exact`).
         """
@@ -333,7 +333,7 @@ class AbstractEvaluator(Evaluator[AbstractProblem]):
 
 
 def evaluator_for(problem: Problem, patience: float = PATIENCE) -> Evaluator[Any]:
-    """Return an evaluator for strategies of a game. Its class depends on how the game is stored.
+    """Return the evaluator for strategies of a game, which depends on how the game is stored.
 
     Parameters
     ----------

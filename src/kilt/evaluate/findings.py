@@ -1,4 +1,4 @@
-"""Results of sanity checks: one finding for each check, and a report that collects the findings of a strategy."""
+"""Results of sanity checks: a finding for each check, and a report on each strategy."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from kilt.strategy.naming import AVERAGE
 
 @dataclass(frozen=True)
 class Finding:
-    """The result of one sanity check of a strategy, with the limit that it must keep to if there is one.
+    """The result of one sanity check, with its limit if there is one.
 
     Attributes
     ----------
@@ -68,7 +68,7 @@ class Report:
 
     @property
     def off(self) -> tuple[Finding, ...]:
-        """The failed checks: findings whose results are beyond their limits."""
+        """The failed checks: findings beyond their limits."""
         return tuple(finding for finding in self.findings if finding.off)
 
     @property
@@ -77,7 +77,7 @@ class Report:
         return not self.off
 
     def rows(self) -> list[list[str]]:
-        """Return a row of text for each check: its name, the result, the limit and the verdict.
+        """Return a row of text for each check: name, result, limit and verdict.
 
         The verdict is ``pass`` or ``FAIL``, or empty if there is no limit.
         """
@@ -87,7 +87,7 @@ class Report:
         ]
 
     def data(self) -> dict[str, Any]:
-        """Return the report as a dict that can be written as JSON.
+        """Return the report as a dict for JSON.
 
         It has `ok`, a dict for each finding, and a dict for each bet on a common line.
         """

@@ -1,4 +1,4 @@
-"""Compute best responses flop by flop, for games too large to be kept in memory as a whole [Johanson16 §2.4].
+"""Compute best responses flop by flop, for games too large for memory [Johanson16 §2.4].
 
 A *flop* is a canonical board of the second round, whatever its number of cards. The values of the boards that follow a
 flop are a small array; the arrays of all flops are added in a fixed order, so that results do not depend on threads,
@@ -44,20 +44,20 @@ Layouts = Callable[[VectorTree], tuple[TableLayout, TableLayout]]
 
 
 class ProgressMonitor(Protocol):
-    """The interface for objects that show the progress of a long computation, and can ask it to stop."""
+    """The interface of objects that show the progress of long computations, and can stop them."""
 
     def say(self, text: str, takes: float | None = None) -> None:
         """Show a message about the next step, with its estimated duration in seconds."""
 
     def show(self, what: str, done: float, left: float | None) -> None:
-        """Show which share of a step is done, and the remaining seconds if they are known."""
+        """Show the finished share of a step, and the remaining seconds if known."""
 
     def stopped(self) -> bool:
         """Return whether the user has asked to stop."""
 
 
 class FlopWalks:
-    """Computes best responses to a strategy one flop at a time: a pass over the public tree for each flop.
+    """Computes best responses to a strategy, with one pass over the public tree for each flop.
 
     Parameters
     ----------
@@ -78,7 +78,7 @@ class FlopWalks:
         self._lock = Lock()
 
     def best_response_values(self, flop: int, seat: int) -> FloatArray:
-        """Return what a best response wins with each hand on one flop.
+        """Return the winnings of a best response with each hand on one flop.
 
         The shape is (chance nodes of the first round, hands). Values are weighted by the flop's share of all boards.
         """
@@ -86,7 +86,7 @@ class FlopWalks:
         return self.game.flop_values(self._walk(seat, RESPOND, layouts), tree)
 
     def load_flop_data(self, flop: int) -> Any:
-        """Return what best responses need to know about a flop: its boards and their places in the strategy table.
+        """Return what best responses need to know about a flop: its boards, and their places in strategy tables.
 
         The data are cached.
 
@@ -106,7 +106,7 @@ class FlopWalks:
         return (known or mine).result()
 
     def compute_flop_data(self, flop: int) -> Any:
-        """Compute which boards can follow a flop, and where the strategy table stores each of them."""
+        """Find the boards that can follow a flop, and their places in strategy tables."""
         tree = flop_tree(self.game.tree, flop)
         return tree, self.layouts(tree)
 
@@ -119,11 +119,11 @@ class FlopWalks:
         return Walk(seat, (task,), self.table, self.table, layouts[seat], layouts[1 - seat])
 
     def total_value(self, seat: int, values: FloatArray) -> float:
-        """Return what a best response wins in chips per game, given the sum of its values over all flops."""
+        """Return a best response's winnings in chips per game, from the sum of its values over all flops."""
         return self.game.conclude(self._walk(seat, RESPOND, self._trunk), values.copy())
 
     def first_round_response(self, seat: int, values: FloatArray) -> Table:
-        """Return the strategy of a best response in the first round, computed from its values on all flops.
+        """Return a best response's first-round strategy, computed from its values on all flops.
 
         The shape is (rows of the first round, hands).
         """
@@ -132,7 +132,7 @@ class FlopWalks:
         return table
 
     def first_round_value(self, seat: int, response: Table, values: FloatArray) -> float:
-        """Return the winnings of a player with a given first-round strategy, in chips per game.
+        """Return the winnings of a given first-round strategy, in chips per game.
 
         The strategy is `response`. After the first round, the player wins `values`.
         """
@@ -147,7 +147,7 @@ class FlopWalks:
 
 
 class DeviceFlopWalks(FlopWalks):
-    """Computes best responses on a GPU, one flop at a time, while the CPU prepares the next flops."""
+    """Computes best responses flop by flop on a GPU, while the CPU prepares the next flops."""
 
     def __init__(self, game: VectorGame, table: Table, layouts: Layouts | None = None) -> None:
         from kilt.tree.gpu.flops import DeviceFlops  # imports the GPU library
@@ -157,26 +157,26 @@ class DeviceFlopWalks(FlopWalks):
         self.device = DeviceFlops(game, table)
 
     def best_response_values(self, flop: int, seat: int) -> FloatArray:
-        """Return what a best response wins with each hand on one flop, computed on the GPU.
+        """Return the winnings of a best response with each hand on one flop, computed on the GPU.
 
         The shape is (chance nodes of the first round, hands). Values are weighted by the flop's share of all boards.
         """
         return self.device.values(self.load_flop_data(flop), seat)
 
     def compute_flop_data(self, flop: int) -> Any:
-        """Compute which boards can follow a flop, and where the strategy table stores them, in GPU memory."""
+        """Find the boards that can follow a flop, and their places in strategy tables, for the GPU."""
         return self.device.prepare(*super().compute_flop_data(flop))
 
 
 class CardlessFlopWalks(FlopWalks):
-    """Computes best responses to an agent that ignores its own cards, one flop at a time."""
+    """Computes best responses, flop by flop, to an agent that ignores its own cards."""
 
     def __init__(self, game: VectorGame, table: Table) -> None:
         super().__init__(game, table)
         self._seats = [CardlessWalk.against(game, seat, table) for seat in (0, 1)]
 
     def best_response_values(self, flop: int, seat: int) -> FloatArray:
-        """Return what a best response wins with each hand on one flop.
+        """Return the winnings of a best response with each hand on one flop.
 
         The shape is (chance nodes of the first round, hands). Values are weighted by the flop's share of all boards.
         """
@@ -187,7 +187,7 @@ WALKS: dict[str, type[FlopWalks]] = {CPU: FlopWalks, GPU: DeviceFlopWalks}
 
 
 def agent_walks(game: VectorGame, table: Table, device: str = CPU) -> FlopWalks:
-    """Return an object that computes best responses to an agent which ignores the board, one flop at a time.
+    """Return an object that computes best responses, flop by flop, to an agent that ignores the board.
 
     Best responses are computed on the CPU or a GPU.
 
@@ -223,7 +223,7 @@ def flop_walks(problem: AbstractProblem, strategy: Array, device: str = CPU) -> 
 
 
 class FlopEstimate(NamedTuple):
-    """An exploitability, in chips per game, that was estimated from a sample of flops.
+    """An exploitability in chips per game, estimated from a sample of flops.
 
     The first round of the response is chosen on the sample too. Evaluated on the flops that chose it, its winnings are
     too high on average, and on other flops too low; the interval reaches from one to the other.
@@ -236,7 +236,7 @@ class FlopEstimate(NamedTuple):
 
     @property
     def mean(self) -> float:
-        """The middle of the interval from `low` to `high`, in chips per game; at least 0."""
+        """The middle of the interval in chips per game, at least 0."""
         return max((self.low + self.high) / 2, 0.0)
 
     @property
@@ -247,9 +247,9 @@ class FlopEstimate(NamedTuple):
 
 @dataclass
 class FlopResponses:
-    """A computation of best responses to a strategy in both seats, flop by flop.
+    """A computation of best responses in both seats, flop by flop, with checkpoints.
 
-    It writes checkpoints and can be resumed.
+    The computation can be stopped and resumed.
 
     A *part* of the computation is one flop for one seat.
     """
@@ -275,7 +275,7 @@ class FlopResponses:
 
     @classmethod
     def open(cls, walks: FlopWalks, name: str, game: str, path: Path, draws: IntArray | None = None) -> FlopResponses:
-        """Resume a computation of best responses from its folder, or start a new one.
+        """Resume a computation of best responses from its folder, or start one.
 
         Parameters
         ----------
@@ -336,7 +336,7 @@ class FlopResponses:
 
     @property
     def share_done(self) -> float:
-        """The share of the work that is done, from 0 to 1."""
+        """The finished share of the work, from 0 to 1."""
         return float(self.before[self.done] / self.before[-1])
 
     def compute_flop(self, number: int) -> FloatArray:
@@ -353,11 +353,11 @@ class FlopResponses:
 
     @property
     def threads(self) -> int:
-        """How many flops are computed at the same time, if the two seats of a flop count separately."""
+        """The number of flops computed at the same time, counted separately for the two seats."""
         return self.walks.threads if self.crew is None else 2 * self.crew.size
 
     def time_left(self) -> float:
-        """Estimate how many seconds the remaining work takes.
+        """Estimate the seconds that the remaining work takes.
 
         The estimate uses the speed so far or, at the start, that of a few flops.
         """
@@ -378,7 +378,7 @@ class FlopResponses:
         return float(idle * seconds / work * (self.before[-1] - self.before[self.done]))
 
     def compute(self, watcher: ProgressMonitor, what: str = "") -> None:
-        """Compute the remaining flops, and write checkpoints. Stops when the user asks for it.
+        """Compute the remaining flops with checkpoints, until the user asks to stop.
 
         `what` is the name of the work in progress reports.
         """
@@ -416,7 +416,7 @@ class FlopResponses:
         self.done += 1
 
     def response_values(self) -> tuple[float, float]:
-        """Return what a best response wins in each seat, in chips per game.
+        """Return a best response's winnings in each seat, in chips per game.
 
         All parts of all flops must be done.
         """
@@ -452,7 +452,7 @@ def _mean(values: FloatArray, times: IntArray) -> tuple[float, float]:
 
 
 def count_rivers(game: VectorGame) -> IntArray:
-    """Return how many complete boards can follow each flop.
+    """Return the number of complete boards that can follow each flop.
 
     The time of a walk is proportional to it.
     """
@@ -461,7 +461,7 @@ def count_rivers(game: VectorGame) -> IntArray:
 
 
 def flop_weights(game: VectorGame) -> IntArray:
-    """For each canonical flop, return how many flops differ from it only by the names of suits."""
+    """Return the number of flops that each canonical flop stands for."""
     return game.tree.weight[slice(*game.tree.board_start[1:3])].astype(np.int64)
 
 

@@ -1,4 +1,4 @@
-"""Compute how much one abstract strategy is expected to win against another, on sampled deals.
+"""Compute one abstract strategy's expected winnings against another on sampled deals.
 
 Both strategies use the same betting tree; each sees the cards through its own abstraction. Cards are sampled, actions
 are not: the walk over the betting tree takes the expectation over the actions of both players. So the only variance
@@ -53,7 +53,7 @@ class AbstractStrategy(NamedTuple):
 
 
 def fixed_strategy(game: SlotLayout, agent: str) -> AbstractStrategy:
-    """Return an agent's strategy as a table for a betting tree. The agent must ignore its cards, like always-call.
+    """Return the strategy of a card-blind agent, such as always-call, as a table for a betting tree.
 
     The agent is one of `strategy.fixed`. Its strategy has one bucket in every round.
     """
@@ -72,7 +72,7 @@ def fixed_strategy(game: SlotLayout, agent: str) -> AbstractStrategy:
 
 
 def blueprint_strategy(agent: BlueprintAgent) -> AbstractStrategy | None:
-    """Return the strategy that the agent of a blueprint plays: the blueprint after post-processing.
+    """Return the strategy that a blueprint's agent plays, after post-processing.
 
     Returns None if the post-processing rule has user-defined classes.
     """
@@ -87,7 +87,7 @@ def blueprint_strategy(agent: BlueprintAgent) -> AbstractStrategy | None:
 
 
 def post_processed(strategy: AbstractStrategy, rule: Rule) -> AbstractStrategy:
-    """Return a copy of a strategy to which a post-processing rule has been applied.
+    """Return a copy of a strategy after post-processing.
 
     Raises PlayError if the rule has user-defined classes of actions.
     """
@@ -118,7 +118,7 @@ def _post_processed(
 
 
 def strategies_in_one_tree(agents: tuple[Agent, Agent]) -> tuple[AbstractStrategy, AbstractStrategy] | None:
-    """Return two agents' strategies as tables for the same betting tree, or None if their trees differ.
+    """Return two agents' strategies as tables for one betting tree, or None if their trees differ.
 
     With the same tree, no bet is ever translated. This applies to two blueprints with the same bets, and to a blueprint
     and an agent of `strategy.fixed`, in limit games or if that agent never raises. The result is also None if a
@@ -150,7 +150,7 @@ def strategies_in_one_tree(agents: tuple[Agent, Agent]) -> tuple[AbstractStrateg
 
 
 class HeadToHead:
-    """Evaluates two strategies against each other on given deals. Both must use the same betting tree.
+    """Evaluates two strategies with the same betting tree against each other on given deals.
 
     It is not thread-safe.
 
@@ -170,10 +170,10 @@ class HeadToHead:
         self.cards = self._yours.cards = self._mine.cards
 
     def expected_chips(self, won: FloatArray) -> None:
-        """Compute how many chips strategy `one` is expected to win on each deal, in each seat.
+        """Compute strategy `one`'s expected winnings on each deal, in each seat, in chips.
 
-        They are written to `won` [deal, seat], for the first deals of `cards`. The expectation is over the actions of
-        both players.
+        The results are written to `won` [deal, seat], for the first deals of `cards`. The expectation is over the
+        actions of both players.
         """
         bucket, _ = self._mine.look_up_deals(len(won), self.one.abstract)
         seats = (
@@ -186,7 +186,7 @@ class HeadToHead:
 def expected_winnings(
     one: AbstractStrategy, other: AbstractStrategy, deals: int, seed: int = SEED, threads: int = 1
 ) -> FloatArray:
-    """Return how much strategy `one` is expected to win against strategy `other` on sampled deals, in chips.
+    """Return strategy `one`'s expected winnings against strategy `other` on sampled deals, in chips.
 
     Parameters
     ----------
@@ -235,7 +235,7 @@ def expected_match(
     tick: Callable[[int], None] = lambda hands: None,
     stop: Callable[[], bool] = lambda: False,
 ) -> Match:
-    """Play a match on sampled deals. The result of each deal is its expected value over all actions of both players.
+    """Play a match on sampled deals, where each deal counts with its expected value over all actions.
 
     Parameters
     ----------
@@ -282,7 +282,7 @@ def expected_match(
 
 
 class FixedOpponents:
-    """Measures how much strategies of an abstract game win against simple opponents, always on the same deals.
+    """Measures win rates of strategies of an abstract game against simple opponents, always on the same deals.
 
     The opponents are `OPPONENTS`. A call with a strategy ([slot] weights) returns win rates in mbb/h by opponent, means
     over both seats.
@@ -297,7 +297,7 @@ class FixedOpponents:
         return {agent: self.win_rate(strategy, agent).mean for agent in OPPONENTS}
 
     def win_rates_from_parts(self, solver: StrategyInParts) -> dict[str, float]:
-        """In a distributed run, return the average strategy's win rates against simple opponents, in mbb/h.
+        """Return the average strategy's win rates against simple opponents in a distributed run, in mbb/h.
 
         The opponents are `OPPONENTS`. The strategy is split into parts, and the workers that store the parts measure
         them.
@@ -308,7 +308,7 @@ class FixedOpponents:
         return {agent: self._in_mbb(each).mean for agent, each in zip(OPPONENTS, won, strict=True)}
 
     def win_rate(self, strategy: Array, agent: str, deals: int = AGAINST_FIXED) -> Estimate:
-        """Return the win rate of a strategy against one simple opponent in mbb/h, with its 95% interval.
+        """Return a strategy's win rate against one simple opponent in mbb/h, with its 95% interval.
 
         It is the mean over both seats.
         """
@@ -324,7 +324,7 @@ class FixedOpponents:
 
 
 def winnings_in_part(deals: int, part: StrategyPart) -> tuple[IntArray, FloatArray]:
-    """In a distributed run, return what one part of a strategy wins against simple opponents, on the part's own deals.
+    """Return the winnings of one part of a distributed strategy against simple opponents, on its own deals.
 
     The boards of these deals belong to the part. Returns the numbers of the deals, and expected chips [opponent, deal,
     seat] against each of `OPPONENTS`, equal to those of `expected_winnings` for the whole strategy.

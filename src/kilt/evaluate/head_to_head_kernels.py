@@ -1,4 +1,4 @@
-"""Compiled passes over the betting tree that compute how much one strategy is expected to win against another."""
+"""Compiled passes over the betting tree that compute one strategy's expected winnings against another."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from kilt.solve.external_kernels import Records, Rules, Singles, Words
 
 
 class Seat(NamedTuple):
-    """One player's strategy, and the buckets of the player's hands in some deals."""
+    """One player's strategy, and the buckets of the player's hands in a batch of deals."""
 
     nodes: Records  # [node] as in `Rules`, with one word per slot
     bucket: Words  # [deal, round, player]
@@ -22,7 +22,7 @@ class Seat(NamedTuple):
 
 @kernel
 def append_children(seat: Seat, deal: int, actor: int, place: np.uint64, queue: Records, free: np.uint64) -> np.uint64:
-    """Append those children of a node to a queue that the player's strategy may choose.
+    """Append the children of a node that a player's strategy may choose to a queue.
 
     Returns the first free index of the queue after these children.
     """
@@ -50,11 +50,7 @@ def expected_chips(
     queue: Records,
     won: FloatArray,
 ) -> None:
-    """Compute how much one strategy is expected to win against another on each deal, in chips, in both seats.
-
-    They are written to `won` [deal, seat]. If a strategy has only zeros at a decision, it takes the action `call`
-    [node]. `queue` is scratch memory with an entry for each node.
-    """
+    """Compute one strategy's expected winnings against another on each deal, in both seats, in chips."""
     one, zero = np.uint64(1), np.uint64(0)
     for deal in range(len(outcome)):
         for seat in range(2):

@@ -1,4 +1,4 @@
-"""Estimate a lower bound of an agent's exploitability: what an exact best response in the last round wins.
+"""Estimate a lower bound on an agent's exploitability, by an exact best response in the last round.
 
 The responder checks and calls before the last round. There it plays a best response to the agent's range, with every
 hand at once: it maximises over its actions, with a menu of bet sizes at each of its decisions, and looks ahead to the
@@ -40,7 +40,7 @@ CALLER = "always-call"
 
 @dataclass(frozen=True)
 class LastRoundResponse:
-    """Re-evaluates hands of a player who always calls, as if the player had played a best response in the last round.
+    """Re-evaluates the hands of an always-call player as if it had best-responded in the last round.
 
     The hands are those of `CALLER` against an agent.
 
@@ -61,7 +61,7 @@ class LastRoundResponse:
         return [self.value(agent, hand, hand.number % 2) for hand in hands]
 
     def value(self, agent: PolicyAgent, hand: Hand, seat: int) -> float:
-        """Return what the best response wins on average over all its private hands, given the board and betting.
+        """Return the mean winnings of the best response over its private hands, given the board and betting.
 
         The result is in chips. The board and the betting before the last round are those of the hand.
         """
@@ -123,7 +123,7 @@ def last_round_bound(
     tick: Callable[[int], None] = lambda hands: None,
     stop: Callable[[], bool] = lambda: False,
 ) -> LowerBound:
-    """Estimate a lower bound of an agent's exploitability: what an exact best response in the last round wins.
+    """Estimate a lower bound on an agent's exploitability, by an exact best response in the last round.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Estimate a lower bound of an agent's exploitability by local best response (LBR), in games of any size [Lisy17].
+"""Estimate a lower bound on an agent's exploitability by local best response, in games of any size [Lisy17].
 
 LBR knows the agent's strategy. It tracks the agent's range: the probability of each private hand, given the agent's
 actions (by Bayes' rule) and the cards that LBR sees. At each of its decisions it takes the action with the highest
@@ -52,7 +52,7 @@ BETS = "m, 10%, 33%, 50%, 75%, 1x, 1.5x, 2x, 3x, a; m, 1x, a"
 
 @dataclass(frozen=True)
 class LocalBestResponse:
-    """An agent that plays a local best response (LBR) to another agent, whose strategy it knows.
+    """An agent that plays a local best response (LBR) to another agent with a known strategy.
 
     Parameters
     ----------
@@ -78,7 +78,7 @@ class LocalBestResponse:
         return max(values, key=values.__getitem__)
 
     def action_values(self, observation: Observation) -> dict[str, float]:
-        """Return the value of each action, if both players only check and call after the opponent's next action.
+        """Return the value of each action if both players check and call after the opponent's next action.
 
         Parameters
         ----------
@@ -96,7 +96,7 @@ class LocalBestResponse:
         return {action: float(value) for action, value in self._values(position, board, chances, edge).items()}
 
     def opponents_range(self, observation: Observation) -> FloatArray:
-        """Return the probability of each hand of the opponent, given the opponent's actions and the visible cards.
+        """Return the opponent's range, given the opponent's actions and the visible cards.
 
         Raises PlayError if no hand is left: the opponent took an action to which its `policy` gives probability 0.
         """
@@ -109,7 +109,7 @@ class LocalBestResponse:
         return self._normalised(chances, position)
 
     def without_luck(self, hand: Hand, seat: int) -> float:
-        """Return the chips that LBR won in a hand, corrected for luck: the variance is smaller, the mean the same.
+        """Return LBR's winnings in a hand, in chips, with reduced variance.
 
         If no player can bet any more, the result is the mean over the cards to come; at a showdown, it is the mean over
         the opponent's range.
@@ -206,16 +206,16 @@ class LocalBestResponse:
 
 
 def allowed_raises(position: Betting, bets: ActionAbstraction) -> list[str]:
-    """Return the raises that a set of bet sizes allows at a position. In limit games, it is the legal raise."""
+    """Return the raises that a set of bet sizes allows, which in limit games is the legal raise."""
     if position.rules.betting == "limit":
         return [RAISE] if position.raise_bounds() else []
     return [f"{RAISE}{level}" for level in sorted(bets(position))]
 
 
 class LowerBound(NamedTuple):
-    """A lower bound of an agent's exploitability: the win rate of a local best response against the agent.
+    """A lower bound on an agent's exploitability: the win rate of a local best response.
 
-    It is the mean over both seats.
+    The win rate is the mean over both seats.
     """
 
     won: Estimate  # mbb/h, after variance reduction for cards and for the agent's actions
@@ -236,7 +236,7 @@ def lower_bound(
     tick: Callable[[int], None] = lambda hands: None,
     stop: Callable[[], bool] = lambda: False,
 ) -> LowerBound:
-    """Estimate a lower bound of an agent's exploitability by playing a local best response against it [Lisy17].
+    """Estimate a lower bound on an agent's exploitability by playing a local best response against it [Lisy17].
 
     Both players play every deal in both seats.
 

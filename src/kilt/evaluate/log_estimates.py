@@ -38,7 +38,7 @@ LINES = 1024  # lines of a log that a process handles at a time: many of them sh
 
 @dataclass(frozen=True)
 class LogEstimate:
-    """One estimator's result for a log of hands: a win rate, and information on how reliable it is.
+    """One estimator's win rate for a log of hands, with information on its reliability.
 
     Attributes
     ----------
@@ -87,7 +87,7 @@ class LogEstimate:
 
 @dataclass
 class LogEstimates:
-    """The results of several estimators for a log, with the number of hands that could not be evaluated.
+    """The results of several estimators for a log, and the number of skipped hands.
 
     Attributes
     ----------
@@ -124,7 +124,7 @@ class HandEstimates(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class LogEvaluator:
-    """Evaluates the hands of a log with one or several estimators.
+    """Evaluates the hands of a log by one or several estimators.
 
     `estimate_from_log` explains the fields.
     """
@@ -201,7 +201,7 @@ class LogEvaluator:
         return np.stack([*hand_values(seen, line, self.estimators, self.states, opponent), missing])
 
     def summary(self, parts: Iterable[HandEstimates]) -> LogEstimates:
-        """Return each estimator's mean over all hands, with its 95% interval."""
+        """Return each estimator's mean with its 95% interval."""
         result, found, kept = LogEstimates(), [], []
         for part in parts:
             found.append(part.found)
@@ -231,7 +231,7 @@ def estimate_from_log(
     opponent: Tabulated | None = None,
     partial: bool = False,
 ) -> LogEstimates:
-    """Estimate the win rate of a strategy from logged hands, which it or another strategy played [Johanson16 §7].
+    """Estimate a strategy's win rate from logged hands that it or another strategy played [Johanson16 §7].
 
     Parameters
     ----------
@@ -270,7 +270,7 @@ def estimate_from_log(
 
 @dataclass(frozen=True)
 class LogCase:
-    """A request to estimate win rates from a log of hands, with all players given by name.
+    """A request to estimate win rates from a log, with all players given by name.
 
     Every process can load the players by their names.
 
@@ -309,7 +309,7 @@ class LogCase:
 
     @cached_property
     def evaluator(self) -> LogEvaluator:
-        """The object that evaluates the hands of the log. Agents and state values are loaded with it."""
+        """The evaluator of the log's hands, with its agents and state values."""
         played = self._tabulated(self.played)
         evaluated = self._tabulated(self.evaluated) if self.evaluated and self.evaluated != self.played else played
         opponent = self._tabulated(self.opponent) if self.opponent else None
@@ -318,7 +318,7 @@ class LogCase:
         return replace(without, estimators=_all(self.game, self.estimators, states), states=states)
 
     def read(self, text: str, first: int) -> tuple[list[Hand], list[str]]:
-        """Read some lines of the log. Returns their hands, and an error for each line that cannot be read.
+        """Read some lines of the log. Returns their hands, and an error for each unreadable line.
 
         Notes on the hands are added.
         """
@@ -351,7 +351,7 @@ class LogCase:
 def estimate_by_name(
     case: LogCase, text: str, processes: int = 1, tick: Callable[[int], None] = lambda lines: None
 ) -> LogEstimates:
-    """Estimate the win rate of a strategy from the text of an ACPC log.
+    """Estimate a strategy's win rate from the text of an ACPC log.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Evaluate one player against another by the method with the least variance that both players support.
+"""Evaluate one player against another by the lowest-variance method that both support.
 
 ============  ========================================================================================================
 ``expected``  Both players use one betting tree (see `head_to_head.strategies_in_one_tree`): cards are dealt, and the
@@ -57,7 +57,7 @@ def evaluate_matchup(
     tick: Callable[[int], None] = lambda hands: None,
     stop: Callable[[], bool] = lambda: False,
 ) -> Match:
-    """Evaluate two players against each other, by a given method or by the one with the least variance.
+    """Evaluate two players against each other, by default with the lowest-variance method.
 
     Parameters
     ----------
@@ -150,7 +150,7 @@ def evaluate_matchup(
 
 @dataclass(frozen=True)
 class AivatEvaluator:
-    """Evaluates the hands of a match by AIVAT with all cards. At least one player must be a blueprint.
+    """Evaluates the hands of a match by AIVAT with all cards, if a player is a blueprint.
 
     It is a `HandJudge`.
 
@@ -177,7 +177,7 @@ class AivatEvaluator:
         return [float(value) for value in (found if self.evaluated_player == 0 else -found)]
 
     def values(self, agents: tuple[Agent, Agent]) -> tuple[BlueprintAgent, BlueprintValues, PolicyAgent | None]:
-        """Return the blueprint to evaluate, its state values for AIVAT, and the other player.
+        """Return the evaluated blueprint, its state values for AIVAT, and the other player.
 
         The other player is None if its strategy is not available.
         """

@@ -1,4 +1,4 @@
-r"""Build models of opponents: count which actions a player took at each information set in logged hands.
+r"""Build opponent models: count a player's actions at each information set in logged hands.
 
 In a flat tree an information set has a name, and a hand leads to it. In a public tree it is a decision, a board and a
 hand, with suits renamed to those of the canonical board. In an abstract game, the betting of a hand is followed in the
@@ -47,7 +47,7 @@ MUCKED = SHOWN, LEFT_OUT, WEIGHED = "shown", "left-out", "weighed"
 
 
 class ObservedHands(NamedTuple):
-    """A batch of logged hands of the observed player, stored as one array for each property.
+    """A batch of the observed player's hands, as one array for each property.
 
     The first axis of each array is the hand.
     """
@@ -64,7 +64,7 @@ class ObservedHands(NamedTuple):
 
 
 class Observer(ABC):
-    """Counts which actions a player took at each information set, in logged hands of a game.
+    """Counts a player's actions at each information set, in logged hands of a game.
 
     Parameters
     ----------
@@ -135,7 +135,7 @@ class Observer(ABC):
         return wrong
 
     def require_hands(self, logs: str, faults: Sequence[str] = ()) -> None:
-        """Raise PlayError if no hand of the player has been counted.
+        """Raise PlayError if no hand of the player was counted.
 
         `logs` names the logs in the message, which quotes the first of `faults`.
         """
@@ -152,7 +152,7 @@ class Observer(ABC):
         raise PlayError(f"{self.player} does not play in {logs}; {said}{first}")
 
     def add(self, hands: HandColumns) -> None:
-        """Count the player's actions in hands that have been read from a log.
+        """Count the player's actions in hands read from a log.
 
         Hands of other players are skipped.
         """
@@ -204,7 +204,7 @@ class Observer(ABC):
 
     @property
     def hand_counts(self) -> dict[str, object]:
-        """The numbers of counted and skipped hands, for the report of the opponent model."""
+        """The numbers of counted and skipped hands."""
         return {"hands": self.hands, "mucked": self.mucked, "left_out": dict(self.left_out)}
 
 
@@ -215,7 +215,7 @@ def _hand_number(cards: IntArray) -> IntArray:
 
 
 class FlatObserver(Observer):
-    """Counts a player's actions at the information sets of a small game, in which all legal bets are distinguished."""
+    """Counts a player's actions at the information sets of a small game."""
 
     def __init__(self, game: Holdem, tree: FlatTree, player: str, mucked: str = SHOWN) -> None:
         super().__init__(game, player, mucked)
@@ -259,7 +259,7 @@ class FlatObserver(Observer):
 
 
 class VectorObserver(Observer):
-    """Counts a player's actions at each public decision, for each board and hand. Suits are ignored if possible.
+    """Counts a player's actions at each public decision, for each board and hand.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Portfolios: pick one of several agents for each hand, by estimates of how much each of them wins [Johanson16 §8].
+"""Pick one of several agents for each hand, by estimates of each agent's winnings [Johanson16 §8].
 
 Polaris beat experts in 2008 with a portfolio of strategies: after each hand, an off-policy estimator scores every
 component on the observed hand, whichever component played it (see `evaluate.estimators`), and the scores decide which
@@ -45,7 +45,7 @@ Scores: TypeAlias = FloatArray  # [6, component]: hands, value in chips, its squ
 def component_scores(
     game: Holdem, hand: PlayedHand, played: PolicyAgent, components: tuple[PolicyAgent, ...], estimator: Estimator
 ) -> Scores:
-    """For a hand that one agent of a portfolio played, estimate what each agent of the portfolio would have won.
+    """Estimate what each agent of a portfolio would have won in a hand that one of them played.
 
     Parameters
     ----------
@@ -80,7 +80,7 @@ def component_scores(
 
 
 def component_that_played(agent: Tabulated, hand: Hand, seat: int) -> PolicyAgent:
-    """Return the agent that played a hand: the given agent or, for a portfolio, the component that it chose.
+    """Return the agent that played a hand, which for a portfolio is one of its components.
 
     After each hand, a portfolio notes which component played it. Logs that kilt writes have these notes, and the notes
     of the hand name the component.
@@ -100,12 +100,12 @@ def component_that_played(agent: Tabulated, hand: Hand, seat: int) -> PolicyAgen
 
 
 def components_of(agent: Tabulated) -> tuple[PolicyAgent, ...]:
-    """Return the agents in a portfolio. Any other agent is returned as a list with one element."""
+    """Return the agents in a portfolio, or a list with the given agent."""
     return agent.components if isinstance(agent, Portfolio) else (agent,)
 
 
 def upper_bounds(totals: FloatArray, explore: float = 1.0) -> FloatArray:
-    """Return an upper confidence bound (UCB1) on what each agent of a portfolio wins, in chips per hand.
+    """Return an upper confidence bound (UCB1) on the winnings of each agent in a portfolio, in chips per hand.
 
     See the docstring of this module.
 
@@ -137,7 +137,7 @@ def upper_bounds(totals: FloatArray, explore: float = 1.0) -> FloatArray:
 
 @dataclass(eq=False)
 class Portfolio:
-    """An agent that consists of several agents, and picks one of them for each hand by their results.
+    """An agent that picks one of several agents for each hand, by their results.
 
     Parameters
     ----------
@@ -185,7 +185,7 @@ class Portfolio:
 
     @property
     def game(self) -> Holdem | None:
-        """The game that the agents of the portfolio play; None if they can play any game."""
+        """The game that the portfolio's agents play, or None if they can play any game."""
         return next((game for agent in self.components if (game := getattr(agent, "game", None))), None)
 
     def begin(self, game: Holdem) -> Portfolio:
@@ -202,7 +202,7 @@ class Portfolio:
         return self.components[self.chosen[-1]].act(observation)
 
     def observe_hand(self, hand: PlayedHand) -> str:
-        """Score all agents of the portfolio on a finished hand, and choose the agent that plays the next hand.
+        """Score all agents of the portfolio on a finished hand, and choose one for the next hand.
 
         Returns the name of the component that played the hand, as a note for logs.
         """

@@ -1,4 +1,4 @@
-"""Measure how much an agent gains by re-solving instead of following its blueprint, with low variance.
+"""Measure how much an agent gains by re-solving instead of following its blueprint.
 
 An agent that re-solves and its blueprint play the same strategy up to the first re-solved round, so neither gains
 anything there on average. Hands of the blueprint against itself are followed up to that round. After that, only
@@ -32,7 +32,7 @@ PART = 64  # hands between two progress reports
 
 
 def resolving_player(agents: tuple[Agent, Agent]) -> int | None:
-    """Return which player re-solves, if the other one is its blueprint; otherwise None.
+    """Return which player re-solves, if the other one is its blueprint, or None.
 
     The player must re-solve for a number of iterations, not for a time.
     """
@@ -57,7 +57,7 @@ def resolving_match(
     tick: Callable[[int], None] = lambda hands: None,
     stop: Callable[[], bool] = lambda: False,
 ) -> Match:
-    """Play a match between an agent that re-solves and its blueprint. Results are expected winnings.
+    """Play a match between a re-solving agent and its blueprint. Results are expected winnings.
 
     Parameters
     ----------
@@ -97,7 +97,7 @@ def resolving_match(
 
 
 def resolver_value(agent: ResolvingAgent, hand: Hand, key: tuple[int, int] = (0, 0)) -> float:
-    """Return what the re-solving agent wins against its blueprint after given actions, in chips per hand.
+    """Return the re-solving agent's winnings against its blueprint after given actions, in chips per hand.
 
     The actions are those of `hand` up to the first re-solved round; the result is the mean over both seats. It is 0 if
     the hand ended before that round, or if no player could bet any more.

@@ -1,4 +1,4 @@
-"""Compute best responses with several workers, each of which takes some of the boards.
+"""Compute best responses with several workers, each on some of the boards.
 
 Workers send only the values of hands at the chance nodes before those boards; this process adds them up.
 """
@@ -21,27 +21,27 @@ PARTS = 2  # minimum number of parts of a walk
 
 
 class Walks(NamedTuple):
-    """The evaluation of a strategy, divided into parts that several processes can compute."""
+    """An evaluation of a strategy, divided into parts for several processes."""
 
     game: VectorGame
     of: Callable[[int, int], Walk]  # maps a player and a task to a walk
 
     def part(self, player: int, task: int, number: int, of: int) -> FloatArray:
-        """Compute one of several parts of an evaluation, and return the values of all hands.
+        """Compute one part of an evaluation, and return the values of all hands.
 
         The values are by chance node of the first round and by hand.
         """
         return self.game.part(self.of(player, task), number, of)
 
     def conclude(self, player: int, task: int, parts: Sequence[FloatArray]) -> float:
-        """Complete an evaluation that was computed in parts, and return how many chips per game a player wins."""
+        """Complete an evaluation from its parts, and return a player's winnings in chips per game."""
         return self.game.conclude(self.of(player, task), np.sum(parts, axis=0))
 
 
 def response_values(
     walks: Walks, load: Callable[..., Walks], arguments: tuple[object, ...], engine: Engine, workers: int
 ) -> tuple[tuple[float, float], float]:
-    """Compute how much a best response wins in each seat, and the strategy's own value, with several workers.
+    """Compute a best response's winnings in each seat, and the strategy's own value, with several workers.
 
     Parameters
     ----------

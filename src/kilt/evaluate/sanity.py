@@ -67,7 +67,7 @@ def check_blueprint(
     mapping: Mapping = pseudo_harmonic,
     rule: Rule = AS_SOLVED,
 ) -> Report:
-    """Run all sanity checks of a blueprint, and return a report.
+    """Run all sanity checks of a blueprint, and report the results.
 
     Parameters
     ----------
@@ -110,7 +110,7 @@ def check_blueprint(
 
 
 def check_bluffs(rows: Sequence[Defence]) -> Iterator[Finding]:
-    """Look for bluffs that win too much: last-round bets after earlier rounds without any bet.
+    """Look for bluffs that win too much: last-round bets after rounds without a bet.
 
     There is a figure for each line of play: the maximum over bet sizes.
     """
@@ -137,7 +137,7 @@ def check_bluffs(rows: Sequence[Defence]) -> Iterator[Finding]:
 
 
 def check_first_raises(agent: BlueprintAgent, rows: Sequence[Defence]) -> Iterator[Finding]:
-    """Check how an agent responds to first-round raises of at most the pot.
+    """Check an agent's responses to first-round raises up to the pot.
 
     One check compares each raise with its translation, the other asks if the agent responds alike with all hands.
     """
@@ -172,7 +172,7 @@ def check_first_raises(agent: BlueprintAgent, rows: Sequence[Defence]) -> Iterat
 
 
 def check_aces(blueprint: Blueprint, rule: Rule = AS_SOLVED) -> Iterator[Finding]:
-    """Check how often a player folds aces in the first round, if both players follow the blueprint.
+    """Check how often each player folds aces in the first round, if both follow the blueprint.
 
     The figures are exact, one for each seat.
     """
@@ -202,7 +202,7 @@ def check_aces(blueprint: Blueprint, rule: Rule = AS_SOLVED) -> Iterator[Finding
 def check_self_play(
     blueprint: Blueprint, deals: int, random: np.random.Generator, rule: Rule = AS_SOLVED
 ) -> Iterator[Finding]:
-    """Play the blueprint against itself, and report action frequencies, unsolved decisions and the value per seat."""
+    """Play the blueprint against itself, and report action frequencies, unsolved decisions and each seat's value."""
     game = blueprint.game
     walk = SelfPlay(blueprint, buckets_and_results(blueprint, draw_deals(blueprint, deals, random)), random, rule)
     rounds = game.rules.rounds
@@ -236,7 +236,7 @@ def check_self_play(
 def check_nuts(
     blueprint: Blueprint, boards: int, random: np.random.Generator, rule: Rule = AS_SOLVED
 ) -> Iterator[Finding]:
-    """Check how often a player folds the best possible hand to a bet on the river, in either seat.
+    """Check how often each player folds the nuts to a river bet.
 
     The player with the best hand follows the blueprint. The opponent follows it too, or takes every action except
     folding.
@@ -275,7 +275,7 @@ def check_nuts(
 
 
 def check_visits(blueprint: Blueprint, random: np.random.Generator) -> Finding:
-    """Report which share of each round's information sets the solver has never visited.
+    """Report the share of each round's information sets that the solver has never visited.
 
     If the table is large, the share is estimated from a sample.
     """
@@ -322,7 +322,7 @@ class _Bold(NamedTuple):
 def check_translation(
     blueprint: Blueprint, mapping: Mapping, random: np.random.Generator, rule: Rule = AS_SOLVED
 ) -> Iterator[Finding]:
-    """Check that an agent responds legally to any bet, and that larger bets are not translated to smaller sizes.
+    """Check that an agent answers any bet legally, and never translates a larger bet to a smaller size.
 
     With the same random number, a larger bet must never be translated to a smaller one: then the translation
     probabilities shift upwards with the size of the bet.

@@ -27,7 +27,7 @@ AS_SOLVED = Rule()  # no post-processing
 
 
 class FirstRoundDecision(NamedTuple):
-    """A decision of the first round, with the blueprint's strategy for every private hand."""
+    """A first-round decision, with the blueprint's strategy for every private hand."""
 
     node: int  # of the betting tree
     seat: int  # the player who acts
@@ -37,7 +37,7 @@ class FirstRoundDecision(NamedTuple):
 
 
 def first_round_decisions(blueprint: Blueprint, rule: Rule = AS_SOLVED) -> Iterator[FirstRoundDecision]:
-    """Yield the decisions of the first round, each with the blueprint's strategy after post-processing.
+    """Yield the first-round decisions, each with the blueprint's strategy after post-processing.
 
     Parents come before children.
     """
@@ -59,7 +59,7 @@ def first_round_decisions(blueprint: Blueprint, rule: Rule = AS_SOLVED) -> Itera
 
 
 def no_shared_card(game: Holdem, hands: IntArray) -> BoolArray:
-    """For each given hand, return which private hands have no card in common with it.
+    """Return which private hands share no card with each given hand.
 
     `hands` are indices of hands; the result is [row, hand].
     """
@@ -70,14 +70,14 @@ def no_shared_card(game: Holdem, hands: IntArray) -> BoolArray:
 
 
 class Deals(NamedTuple):
-    """Sampled deals: the buckets of both players' hands, and the winner at showdown."""
+    """Sampled deals: both players' buckets, and the winner at showdown."""
 
     bucket: IntArray  # [deal, round, seat]
     outcome: IntArray  # [deal] at a showdown: 1 if seat 0 wins, −1 if seat 1 does, 0 for a split pot
 
 
 class Moves(NamedTuple):
-    """The current decisions of many hands that are played at the same time."""
+    """The current decisions of many hands played at the same time."""
 
     deal: IntArray  # number of the deal
     node: IntArray  # of the betting tree
@@ -88,7 +88,7 @@ class Moves(NamedTuple):
 
 
 class SelfPlay:
-    """Many hands of a blueprint against itself, played at the same time.
+    """Self-play of a blueprint, with many hands at the same time.
 
     Iterating yields the next decisions of all unfinished hands.
 
@@ -141,13 +141,13 @@ class SelfPlay:
         self.node[moves.deal] = child
 
     def winnings(self) -> FloatArray:
-        """Return the chips that seat 0 won in each deal, after all hands have ended."""
+        """Return seat 0's winnings in each deal in chips, after all hands have ended."""
         sign = np.where(self.folded == 0, -1, np.where(self.folded == 1, 1, self.deals.outcome))
         return np.asarray(sign * self.spent.min(axis=1), dtype=np.float64)
 
 
 def draw_deals(blueprint: Blueprint, deals: int, random: np.random.Generator) -> IntArray:
-    """Draw random private cards and boards for many deals.
+    """Draw random private cards and boards for a batch of deals.
 
     The shape is (deals, cards): private cards of seat 0, of seat 1, then the board of all rounds.
     """
@@ -157,7 +157,7 @@ def draw_deals(blueprint: Blueprint, deals: int, random: np.random.Generator) ->
 
 
 def buckets_and_results(blueprint: Blueprint, cards: IntArray) -> Deals:
-    """Return the buckets of both players' hands in given deals, and the winner of each showdown.
+    """Return both players' buckets in given deals, and the winner of each showdown.
 
     `cards` are in the order of `draw_deals`.
     """
@@ -176,7 +176,7 @@ def buckets_and_results(blueprint: Blueprint, cards: IntArray) -> Deals:
 def strategy_rows(
     blueprint: Blueprint, node: IntArray, bucket: IntArray, rule: Rule = AS_SOLVED
 ) -> tuple[FloatArray, BoolArray]:
-    """Return the action probabilities at given information sets, and whether the solver has visited each of them.
+    """Return the action probabilities at given information sets, and whether the solver has visited them.
 
     `node` and `bucket` give the information set of each row; probabilities are [row, action], after a post-processing
     rule. Information sets that the solver never visited put all probability on the call, as the blueprint's agent does.

@@ -1,4 +1,4 @@
-"""Stop a match as soon as its winner is clear, by a sequential test with a bounded error rate.
+"""Stop a match as soon as its winner is clear, by a sequential test with bounded error.
 
 An ordinary 95% interval is valid for a number of hands that is fixed beforehand. A user who looks at it again and
 again, and stops when it excludes 0, is wrong far more often than 5% of the time. A *confidence sequence* is wrong at
@@ -34,7 +34,7 @@ SEEDS = 1 << 32  # difference between the seeds of two parts of a match
 
 
 class Decision(NamedTuple):
-    """The state of a sequential test: the match so far, and whether its winner is clear."""
+    """The state of a sequential test: the match so far, and its winner if that is clear."""
 
     match: Match
     error: float  # maximum probability of naming a winner if neither player is better
@@ -42,7 +42,7 @@ class Decision(NamedTuple):
 
     @property
     def winner(self) -> str | None:
-        """The name of the winner, or None if the match does not show one."""
+        """The name of the winner, or None if it is not clear yet."""
         mean = float(self.match.results.mean()) * 1000 / self.match.big_blind
         if abs(mean) <= self.margin:
             return None
@@ -50,7 +50,7 @@ class Decision(NamedTuple):
 
 
 def interval_margin(deviation: float, units: int, error: float) -> float:
-    """Return the half-width of an interval for the mean that stays valid however often it is checked.
+    """Return the half-width of a confidence interval that stays valid however often it is checked.
 
     It is a confidence sequence, and infinite for less than two observations.
     """
@@ -60,7 +60,7 @@ def interval_margin(deviation: float, units: int, error: float) -> float:
 
 
 def apply_sequential_test(match: Match, error: float) -> Decision:
-    """Test whether the results of a match so far show a winner."""
+    """Test whether a match's results so far show a winner."""
     units = len(match.results)
     deviation = float(match.results.std(ddof=1)) if units > 1 else inf
     return Decision(match, error, interval_margin(deviation * 1000 / match.big_blind, units, error))

@@ -1,4 +1,4 @@
-"""Compute win rates against Slumbot in three ways: raw, relative to Slumbot's baseline, and with AIVAT."""
+"""Compute win rates against Slumbot: raw, relative to Slumbot's baseline, and with AIVAT."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ALL_CARDS_AIVAT = estimator_named("all-cards+aivat")
 
 
 class SlumbotRates(NamedTuple):
-    """A player's win rates against Slumbot in mbb/h, as estimated by three methods.
+    """A player's win rates against Slumbot in mbb/h, by three methods.
 
     Attributes
     ----------
@@ -45,7 +45,7 @@ class SlumbotRates(NamedTuple):
 
 
 def underlying_blueprint(agent: Agent) -> Blueprint | None:
-    """Return the blueprint from which an agent's state values can be learnt for AIVAT, or None if it has none.
+    """Return the blueprint from which AIVAT learns an agent's state values, or None.
 
     An agent that re-solves with a time limit has none, because its strategy cannot be reproduced.
     """

@@ -1,4 +1,4 @@
-"""Compute win rates of matches with 95% intervals, in mbb/h: thousandths of a big blind per hand.
+"""Win rates of matches with 95% intervals, in mbb/h: thousandths of a big blind per hand.
 
 >>> won = estimate_mean([50.0, -100.0, 150.0, 60.0])
 >>> print(won)
@@ -30,7 +30,7 @@ class Estimate(NamedTuple):
 
     @property
     def interval(self) -> tuple[float, float]:
-        """The lower and the upper end of the 95% interval."""
+        """The lower and upper ends of the 95% interval."""
         return self.mean - self.margin, self.mean + self.margin
 
     def __str__(self) -> str:
@@ -65,7 +65,7 @@ def estimate_mean(values: npt.ArrayLike) -> Estimate:
 
 
 def student_width(number: int) -> float:
-    """Return the half-width of a mean's 95% interval in units of the standard deviation, given the number of values.
+    """Return the half-width of a mean's 95% interval, in standard deviations, for a number of values.
 
     The values are independent, and the interval is by Student's distribution; inf for less than three values.
 
@@ -104,7 +104,7 @@ def student_quantile(level: float, freedom: int) -> float:
 
 
 def win_rate(match: Match) -> Estimate:
-    """Return the win rate of the first player of a match, with its 95% interval.
+    """Return the first player's win rate in a match, with its 95% interval.
 
     The two hands of a duplicate pair are one observation: they share their cards, so they are not independent.
 
@@ -122,13 +122,13 @@ def win_rate(match: Match) -> Estimate:
 
 
 def played_rate(match: Match) -> Estimate:
-    """Return the first player's raw win rate in the hands that were played, in mbb/h, with its 95% interval."""
+    """Return the first player's raw win rate in the hands played, in mbb/h, with its 95% interval."""
     played = match.results if match.played is None else match.played
     return estimate_mean(played * (1000 / match.big_blind))
 
 
 def played_hands(match: Match) -> float:
-    """Return how many ordinary hands would give as narrow an interval as the match has.
+    """Return the number of ordinary hands that would give an interval as narrow as the match's.
 
     Returns nan if this is unknown.
 
@@ -142,7 +142,7 @@ def played_hands(match: Match) -> float:
 
 
 def are_duplicate_pairs(hands: Sequence[Hand]) -> bool:
-    """Return whether hands come in pairs, as in duplicate matches: the same cards with the players swapped."""
+    """Return whether hands come in duplicate pairs: the same cards with the players swapped."""
     pairs = list(zip(hands[::2], hands[1::2], strict=False))
     return 2 * len(pairs) == len(hands) and all(
         one.cards.holes == other.cards.holes and one.players == other.players[::-1] for one, other in pairs

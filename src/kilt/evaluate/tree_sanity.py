@@ -1,4 +1,4 @@
-"""Check an unabstracted strategy for blunders such as folding aces, with all hands on sampled boards.
+"""Check an unabstracted strategy for blunders such as folding aces, on sampled boards.
 
 The checks are those of `sanity`. Both players follow the agent. On each sampled board, the reach of every hand is
 propagated through all betting: the first round is exact, and later rounds have only the sampling error of boards.
@@ -28,7 +28,7 @@ KINDS: tuple[str, ...] = ("fold", "call", "raise")
 
 
 class BoardDecision(NamedTuple):
-    """A decision on a given board, with the probability that each private hand reaches it.
+    """A decision on a given board, with each private hand's probability of reaching it.
 
     Both players follow one strategy. Arrays have an entry for each hand.
     """
@@ -41,7 +41,7 @@ class BoardDecision(NamedTuple):
 
 
 def reachable_decisions(agent: PolicyAgent, game: Holdem, board: tuple[int, ...]) -> Iterator[BoardDecision]:
-    """Yield every decision on a board that may be reached, in all rounds whose cards the board includes."""
+    """Yield every decision that can be reached on a board, in all rounds."""
     holes = game.holes
     free = ~np.isin(holes, board).any(axis=1)
     below: list[tuple[Betting, FloatArray]] = [(game.start(), np.tile(free, (2, 1)).astype(np.float64))]
@@ -68,7 +68,7 @@ def reachable_decisions(agent: PolicyAgent, game: Holdem, board: tuple[int, ...]
 
 
 def check_tree_strategy(agent: PolicyAgent, game: Holdem, boards: int = BOARDS, seed: int = 0) -> Report:
-    """Run all sanity checks of an unabstracted strategy, and return a report.
+    """Run all sanity checks of an unabstracted strategy, and report the results.
 
     Parameters
     ----------
@@ -119,7 +119,7 @@ def check_tree_strategy(agent: PolicyAgent, game: Holdem, boards: int = BOARDS, 
 
 
 def check_aces(agent: PolicyAgent, game: Holdem) -> Iterator[Finding]:
-    """Check how often a player folds aces in the first round, if both players follow a strategy.
+    """Check how often each player folds aces in the first round, if both follow a strategy.
 
     The figures are exact, one for each seat.
     """

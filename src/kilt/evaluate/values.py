@@ -1,4 +1,4 @@
-"""Compute what a player wins at the end of a hand, with or without variance reduction [Johanson16 §7.2.3].
+"""Compute a player's winnings at the end of a hand, with or without variance reduction [Johanson16 §7.2.3].
 
 `VALUES` lists the functions. A value function takes observed hands, an ending that they stand for, and whether it
 applies to all private hands of the evaluated player or to those that were held; it returns chips. Money is the payoff
@@ -40,7 +40,7 @@ MANY, DRAWN = 1_000, 8  # a mean over more than MANY boards to come uses DRAWN r
 
 
 class HandValues(NamedTuple):
-    """The value of each private hand. Hands of the same class, such as a bucket, share one stored value.
+    """The value of each private hand, stored once for all hands of a class such as a bucket.
 
     Sums are over classes, which is faster than over hands.
     """
@@ -49,14 +49,14 @@ class HandValues(NamedTuple):
     column: IntArray | None = None  # [hand] its class; None if each hand is a class, or all are one
 
     def weighted_sum(self, weights: FloatArray) -> float:
-        """Return the sum of all hands' values, weighted by `weights` with one entry for each hand."""
+        """Return the sum of all hands' values, weighted by `weights`."""
         if len(self.table) == 1:
             return float(self.table[0]) * float(weights.sum())
         by_class = weights if self.column is None else np.bincount(self.column, weights, len(self.table))
         return float(by_class @ self.table)
 
     def action_sum(self, policy: PublicPolicy, action: str, weights: FloatArray, by_column: FloatArray) -> float:
-        """Return the sum of all hands' values, weighted by `weights` and by how likely each hand takes an action.
+        """Return the sum of all hands' values, weighted by `weights` and by each hand's probability of an action.
 
         `weights` has an entry for each hand. `by_column` has the sums of the weights over the columns of the policy:
         they suffice if the classes are these columns.
@@ -70,7 +70,7 @@ class HandValues(NamedTuple):
 
 
 class StateValues(Protocol):
-    """Estimates of a player's winnings at each state of a hand. AIVAT uses them to reduce variance [Burch18].
+    """Estimates of a player's winnings at each state of a hand, for variance reduction by AIVAT [Burch18].
 
     AIVAT is unbiased with any values; good ones reduce more variance.
     """
@@ -78,7 +78,7 @@ class StateValues(Protocol):
     def hand_values(
         self, position: Betting, board: tuple[int, ...], seat: int, opponent: tuple[int, ...]
     ) -> HandValues:
-        """Return what a player expects to win with each private hand, given the board and the opponent's cards.
+        """Return the expected winnings of each private hand, given the board and the opponent's cards.
 
         Hands that share a card with the board or the opponent have arbitrary values.
         """
@@ -86,20 +86,20 @@ class StateValues(Protocol):
     def values_after_deal(
         self, position: Betting, board: tuple[int, ...], seat: int, opponent: tuple[int, ...]
     ) -> FloatArray:
-        """Return the value of each private hand before public cards are dealt: the exact mean over all possible cards.
+        """Return the value of each private hand before public cards are dealt: the exact mean over all cards.
 
         The values are those of `hand_values`, or payoffs if the hand is over.
         """
 
     def value_at_start(self, seat: int) -> float:
-        """Return a player's exact expected winnings at the start of a hand, over all deals of private cards.
+        """Return a player's exact expected winnings at the start of a hand, over all private cards.
 
         The values are those of `hand_values`.
         """
 
 
 class LoggedHands:
-    """Logged hands with the same betting and seat, which are evaluated together.
+    """Logged hands with the same betting and seat, for evaluation as one batch.
 
     Arrays over all private hands of the player have a row for each hand of the log, or a single row if all are equal:
     [1 or row, hand].
@@ -134,17 +134,17 @@ class LoggedHands:
 
     @property
     def hands(self) -> int:
-        """The number of private hands in the game, including those that are impossible given the known cards."""
+        """The number of private hands in the game, including hands blocked by known cards."""
         return len(self.game.holes)
 
     @cached_property
     def own_hands(self) -> IntArray:
-        """For each logged hand, the index of the player's private hand."""
+        """The index of the player's private hand in each logged hand."""
         return np.array([self.game.deck.hole_index(hole) for hole in self.holes])
 
     @cached_property
     def their_hands(self) -> IntArray:
-        """For each logged hand, the index of the opponent's private hand.
+        """The index of the opponent's private hand in each logged hand.
 
         The opponent's cards must be known.
         """
@@ -152,7 +152,7 @@ class LoggedHands:
         return np.array([self.game.deck.hole_index(hole) for hole in self.opponents])
 
     def shared_actions(self) -> tuple[tuple[Betting, str], ...]:
-        """Return the actions that all these hands share, each with the position before the action.
+        """Return the actions that all these hands share, each with the position before it.
 
         Deals of public cards are included as ``/``.
         """
@@ -168,7 +168,7 @@ class LoggedHands:
         return [board[:size] for board in self.boards]
 
     def policies(self, agent: PolicyAgent, position: Betting) -> list[PublicPolicy]:
-        """Return an agent's strategy at a position, on the board of each logged hand.
+        """Return an agent's strategy at a position, for the board of each logged hand.
 
         If there are no public cards yet, there is a single strategy.
         """
@@ -179,7 +179,7 @@ class LoggedHands:
         return [agent.policy(position, board) for board in boards]
 
     def of_held_hands(self, by_hand: FloatArray) -> FloatArray:
-        """From an array over all private hands, return the entries of those that the player actually held.
+        """Return the entries of an array over all private hands for the hands that the player actually held.
 
         The array is [1 or row, hand], the result [row].
         """
@@ -187,7 +187,7 @@ class LoggedHands:
         return found
 
     def hand_weights(self, evaluated: FloatArray, played: FloatArray, r: int, *, all_cards: bool) -> FloatArray:
-        """Return importance weights for each logged hand and each private hand that the player may have held.
+        """Return the importance weight of each private hand that the player may have held, in each logged hand.
 
         The weight is `evaluated` over the sum of `played` (7.20); both [1 or row, hand] are probabilities of reaching
         the state. Without `all_cards`, it is their ratio for the hand that was held, and 0 for others. The result is
@@ -203,7 +203,7 @@ class LoggedHands:
         return weights
 
     def importance_weights(self, evaluated: FloatArray, played: FloatArray, r: int, *, all_cards: bool) -> FloatArray:
-        """Return the importance weight of each logged hand: it corrects for the strategy that played the hand.
+        """Return the importance weight of each logged hand, which corrects for the strategy that played it.
 
         It is the sum of `weights` over all private hands, and 1 if the strategy that played is the evaluated one.
         """
@@ -215,9 +215,9 @@ class LoggedHands:
         return self.of_held_hands(evaluated) / self.of_held_hands(played)
 
     def state_value(self, states: StateValues, position: Betting, row: int) -> HandValues:
-        """Return the value of a state in one logged hand, for each private hand of the player.
+        """Return the value of a state for each private hand of the player, in one logged hand.
 
-        At the end of the hand they are payoffs, before it the estimates of `states`.
+        At the end of the hand, values are payoffs; before it, they are the estimates of `states`.
         """
         known = self._values.get((row, position.history))
         if known is None:
@@ -233,7 +233,7 @@ class LoggedHands:
         return known
 
     def expected_value(self, states: StateValues, position: Betting, row: int) -> FloatArray:
-        """Return the mean value of each private hand over all public cards that may be dealt next."""
+        """Return each private hand's mean value over the public cards that may come next."""
         name = row, position.history + REVEAL
         if name not in self._means:
             assert self.opponents is not None
@@ -242,7 +242,7 @@ class LoggedHands:
         return self._means[name]
 
     def possible_hands(self, r: int) -> FloatArray:
-        """Return 1 for each private hand that the player can hold on the board of a round, and 0 for others.
+        """Return 1 for each possible private hand on a round's board, and 0 for the others.
 
         A hand is impossible if it shares a card with the board or with the known cards of the opponent. The shape is
         (rows, hands).
@@ -254,9 +254,9 @@ class LoggedHands:
         return self._free[r]
 
     def showdown_edge(self, r: int, *, all_cards: bool) -> FloatArray:
-        """Return each hand's chance of winning minus its chance of losing at showdown, on the board of round `r`.
+        """Return each hand's showdown edge, P(win) − P(loss), on the board of round `r`.
 
-        This is the edge of `kilt.cards.edges` over the opponents' hands. With `all_cards`, the result is [row, hand]
+        The edge is that of `kilt.cards.edges`, over the opponents' hands. With `all_cards`, the result is [row, hand]
         for every private hand, otherwise [row] for the hand that was held.
         """
         rules, last = self.game.rules, self.game.rules.rounds - 1
@@ -274,7 +274,7 @@ class LoggedHands:
 
 
 def group_by_betting(hands: Sequence[Hand], seats: Sequence[int]) -> Iterator[list[int]]:
-    """Yield arrays of indices of hands with the same betting and seat, at most `HANDS_PER_BATCH` at a time."""
+    """Yield index arrays of hands with the same betting and seat, in batches of up to `HANDS_PER_BATCH`."""
     groups: dict[tuple[str, int], list[int]] = {}
     for number, (hand, seat) in enumerate(zip(hands, seats, strict=True)):
         groups.setdefault((hand.position.history, seat), []).append(number)
@@ -283,12 +283,12 @@ def group_by_betting(hands: Sequence[Hand], seats: Sequence[int]) -> Iterator[li
 
 
 def has_many_boards(rules: GameDef) -> bool:
-    """Return whether some round of a game has more than `MANY` ways to deal its public cards."""
+    """Return whether some round of a game can deal more than `MANY` sets of public cards."""
     return any(comb(rules.deck.size, count) > MANY for count in rules.board_cards)
 
 
 def hands_without_cards(rules: GameDef, cards: Sequence[Sequence[int]]) -> BoolArray:
-    """For each given set of cards, return which private hands share no card with it.
+    """Return which private hands share no card with each given set of cards.
 
     The shape is (sets, hands).
     """
@@ -299,7 +299,7 @@ def hands_without_cards(rules: GameDef, cards: Sequence[Sequence[int]]) -> BoolA
 
 @lru_cache(maxsize=KEPT_EDGES)
 def showdown_edges(rules: GameDef, opponent: tuple[int, ...], board: tuple[int, ...]) -> FloatArray:
-    """Return each private hand's chance of winning minus its chance of losing, against the opponent's known hand.
+    """Return each private hand's edge, P(win) − P(loss), against the opponent's known hand.
 
     Results are cached. This is the edge of `kilt.cards.edges`, given the public cards so far.
     """
@@ -323,7 +323,7 @@ ValueFunction: TypeAlias = Callable[[LoggedHands, Betting, bool], FloatArray]
 
 
 def winnings(seen: LoggedHands, end: Betting, all_cards: bool) -> FloatArray:
-    """Return the chips that the evaluated player would win in each logged hand if it ended at a given position.
+    """Return the evaluated player's winnings in chips if each logged hand ended at a given position.
 
     Parameters
     ----------
@@ -344,12 +344,12 @@ def winnings(seen: LoggedHands, end: Betting, all_cards: bool) -> FloatArray:
 
 
 def folded_winnings(seen: LoggedHands, end: Betting) -> float:
-    """Return the chips that the evaluated player wins if one player folds, which do not depend on the cards."""
+    """Return the evaluated player's winnings in chips if one player folds."""
     return float(-end.stake if end.folded == seen.seat else end.stake)
 
 
 def bet_call_divat(seen: LoggedHands, end: Betting, all_cards: bool) -> FloatArray:
-    """Return the chips that the evaluated player wins, with the luck of the cards removed by BC-DIVAT.
+    """Return the evaluated player's winnings in chips, with card luck removed by BC-DIVAT.
 
     The luck is measured as if each later round had one bet, which is called. Before the deal, neither player has an
     advantage: the mean of W is 0. Parameters as in `winnings`; the opponents' cards must be known.
@@ -363,7 +363,7 @@ def bet_call_divat(seen: LoggedHands, end: Betting, all_cards: bool) -> FloatArr
 
 
 def divat(seen: LoggedHands, end: Betting, all_cards: bool) -> FloatArray:
-    """Return the chips that the evaluated player wins, with the luck of the cards removed by DIVAT.
+    """Return the evaluated player's winnings in chips, with card luck removed by DIVAT.
 
     The luck is measured as if each round followed the baseline. Parameters as in `winnings`; the opponents' cards must
     be known.
@@ -388,7 +388,7 @@ def baseline_luck(
     hole: tuple[int, ...] | None,
     board: tuple[int, ...],
 ) -> FloatArray:
-    """Return how lucky a player was with the cards of one round, in chips, as DIVAT measures luck.
+    """Return a player's luck with the cards of one round, in chips, as DIVAT measures it.
 
     This is the amount by which the cards of round `r` change DIVAT's baseline value, minus its mean; results are
     cached. The mean is over all public cards that might have come, or, if they are more than `MANY`, over `DRAWN` of
@@ -480,9 +480,9 @@ def bet_call_stake(rules: GameDef, level: int, r: int) -> int:
 
 @lru_cache(maxsize=1 << 16)
 def opening_levels(rules: GameDef, history: str) -> tuple[int, ...]:
-    """Return each player's chips in the pot at the beginning of every round, given the betting history.
+    """Return each player's chips in the pot at the start of every round, given the betting history.
 
-    In the first round, they are the largest blind.
+    In the first round, the chips are the largest blind.
 
     >>> from kilt.games.gamedef import load_definition
     >>> opening_levels(load_definition("leduc"), "rc/crc")

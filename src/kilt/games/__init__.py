@@ -21,14 +21,14 @@ _BLUFFS = {f"bluff-{a}-{b}": (a, b) for a, b in ((1, 1), (2, 1), (2, 2))}
 
 
 def ready_made_games() -> dict[str, str]:
-    """Return the names of the games that ship with kilt, each with a one-line description."""
+    """Return the names of the games that ship with kilt, with one-line descriptions."""
     dice = {name: f"Bluff (liar's dice) with {a} and {b} dice" for name, (a, b) in _BLUFFS.items()}
     return {name: describe_game(name) for name in shipped_definitions()} | dice
 
 
 @file_errors()
 def load_game(name: str | Path) -> Game:
-    """Load a game by name, such as ``"leduc"``, or from a game definition file in ACPC format.
+    """Load a game by name, such as ``"leduc"``, or from an ACPC game definition file.
 
     Parameters
     ----------
@@ -61,8 +61,8 @@ def load_game(name: str | Path) -> Game:
 
 
 def poker(rules: GameDef, name: str) -> Poker:
-    """Return a poker game from its rules, as read from a game definition.
+    """Return a poker game from its rules, as a `Stud` or a `Holdem`.
 
-    It is a `Stud` if the rules deal private cards after round 1, otherwise a `Holdem`.
+    It is a `Stud` if the rules deal private cards after round 1.
     """
     return Stud(rules, name) if rules.stud else Holdem(rules, name)

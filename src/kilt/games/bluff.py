@@ -1,4 +1,4 @@
-"""The game Bluff(D₁, D₂), also known as liar's dice, with the rules of [Johanson16 §3.2.3].
+"""The dice game Bluff(D₁, D₂), also known as liar's dice [Johanson16 §3.2.3].
 
 Both players roll their dice in secret. A die shows 1 to 5 or a star, and a star counts as any face. Players take turns
 to bid on all dice together, "at least *quantity* dice show *face*", each bid higher than the last: more dice, or the
@@ -46,7 +46,7 @@ VALUES[2, 1] = _WIN_TWO_TO_ONE - (1 - _WIN_TWO_TO_ONE) * VALUES[1, 1]
 
 @dataclass(frozen=True)
 class Bidding:
-    """A public position in a round of Bluff: the bids so far, and whether the last bid was called a bluff.
+    """A public position in a round of Bluff: the bids so far, and the final call if there was one.
 
     Bids are numbered in ascending order, six faces for each quantity.
     """
@@ -60,18 +60,21 @@ class Bidding:
 
     @property
     def history(self) -> str:
-        """The bids so far, followed by the call if there was one, separated by spaces."""
+        """The bids so far and the final call if there was one, separated by spaces."""
         return " ".join([self._label(bid) for bid in self.bids] + [BLUFF] * self.called)
 
     def actions(self) -> tuple[str, ...]:
-        """Return the legal actions: every higher bid and, after the first bid, the call of a bluff."""
+        """Return the legal actions: every higher bid and, after the first bid, calling a bluff."""
         if self.called:
             return ()
         lowest = self.bids[-1] + 1 if self.bids else 0
         return tuple(self._label(bid) for bid in range(lowest, self.dice * len(FACES))) + (BLUFF,) * bool(self.bids)
 
     def after(self, action: str) -> Bidding:
-        """Return the position after a bid or a call. Raises GameError if the action is not legal."""
+        """Return the position after a bid or a call.
+
+        Raises GameError if the action is not legal.
+        """
         if action not in self.actions():
             raise GameError(f"{action!r} is not legal after {self.history!r}: use one of {', '.join(self.actions())}")
         if action == BLUFF:
@@ -87,7 +90,7 @@ class Bidding:
 
 @dataclass(frozen=True)
 class Bluff:
-    """One round of the dice game Bluff (liar's dice), in which each player has a given number of dice.
+    """One round of the dice game Bluff (liar's dice), with a given number of dice for each player.
 
     `dice` has the numbers of dice of player 0, who starts, and of player 1.
     """
@@ -118,7 +121,7 @@ class Bluff:
         return [["".join(roll) for roll in combinations_with_replacement(FACES, dice)] for dice in self.dice]
 
     def hands(self, player: int) -> list[str]:
-        """Return the names of all rolls of a player's dice. The order of the dice does not matter."""
+        """Return the names of all rolls of a player's dice, regardless of order."""
         return self._rolls[player]
 
     def deals(self) -> FloatArray:
@@ -140,11 +143,11 @@ class Bluff:
         return Bidding(sum(self.dice), (), actor=0)
 
     def reveals(self, position: Position, hands: Hands, board: Board) -> list[tuple[Board, float]]:
-        """Raise GameError: Bluff has no public chance events."""
+        """Raise GameError, because Bluff has no public chance events."""
         raise GameError("there are no public chance events in bluff")
 
     def payoffs(self, position: Position, hands: Hands, board: Board) -> tuple[float, float]:
-        """Return what each player wins at the end of a round of Bluff.
+        """Return each player's payoff at the end of a round of Bluff.
 
         It is 1 or −1 if this ends the game, otherwise the value of the next round.
         """
@@ -157,7 +160,7 @@ class Bluff:
         return worth, -worth
 
     def payoff_if_won(self, winner: int) -> float:
-        """Return what player 0 wins, or loses as a negative number, if a given player wins the round."""
+        """Return player 0's payoff if a given player wins the round."""
         following = self._next_round(winner)
         worth = 1.0 if following is None else VALUES[following]
         return worth if winner == 0 else -worth

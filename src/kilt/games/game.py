@@ -1,4 +1,4 @@
-"""The protocol `Game`, which every game implements, and `check_game`, which tests an implementation.
+"""The protocol `Game`, which every game implements, and its test `check_game`.
 
 A game has two players. At the start, each player gets a private *hand*. Both players see all actions, which make up a
 `Position`; the chance events between actions make up the *board*. Legal actions depend neither on hands nor on the
@@ -32,14 +32,14 @@ Board: TypeAlias = tuple[int, ...]  # the outcomes of all chance events since th
 
 
 class Position(Protocol):
-    """A public position of a game: the actions so far, which both players know.
+    """A public position of a game: the actions so far, known to both players.
 
     Positions are values: `after` returns a new one.
     """
 
     @property
     def actor(self) -> int:
-        """The player who acts next, 0 or 1; CHANCE before a chance event, and TERMINAL at the end of the game."""
+        """The player who acts next: 0, 1, CHANCE, or TERMINAL at the end of the game."""
 
     @property
     def round(self) -> int:
@@ -47,10 +47,10 @@ class Position(Protocol):
 
     @property
     def history(self) -> str:
-        """The labels of all actions so far as text; no two positions have the same history."""
+        """The labels of all actions so far as text, which identify the position."""
 
     def actions(self) -> tuple[str, ...]:
-        """Return the labels of the legal actions: only REVEAL at a chance event, and none at the end of the game."""
+        """Return the labels of the legal actions: REVEAL at a chance event, and none at the end."""
 
     def after(self, action: str) -> Position:
         """Return the position after a legal action."""
@@ -73,17 +73,22 @@ class Game(Protocol):
         """Return the position before the first action."""
 
     def reveals(self, position: Position, hands: Hands, board: Board) -> list[tuple[Board, float]]:
-        """Return the possible boards after a chance event with their probabilities, given the cards dealt so far."""
+        """Return the possible boards after a chance event, with their probabilities."""
 
     def payoffs(self, position: Position, hands: Hands, board: Board) -> tuple[float, float]:
-        """Return the chips that each player wins at the end of the game; without rake, they add up to 0."""
+        """Return each player's payoff in chips at the end of the game.
+
+        Without rake, payoffs add up to 0.
+        """
 
     def board_name(self, board: Board, player: int) -> str:
-        """Return the cards on the board as text, as a given player sees them."""
+        """Return the board as text, as a given player sees it."""
 
 
 def check_game(game: Game, *, walks: int = 200, seed: int = 0, longest: int = 1000) -> None:
-    """Test a game by playing it at random. Raises GameError if it breaks a rule that kilt expects of every game.
+    """Test a game by playing it at random.
+
+    Raises GameError if the game breaks a rule that kilt expects of every game.
 
     Parameters
     ----------

@@ -93,7 +93,7 @@ class _EntryError(GameError):
 
 @dataclass(frozen=True)
 class GameDef:
-    """The rules of a poker game, as read from a game definition and checked.
+    """The rules of a poker game, read from a game definition and checked.
 
     Players and rounds are counted from 0.
     """
@@ -122,7 +122,7 @@ class GameDef:
 
     @classmethod
     def parse(cls, text: str, source: str = "the game definition") -> GameDef:
-        """Parse the text of a game definition. Raises GameError if it is invalid.
+        """Parse a game definition. Raises GameError if it is invalid.
 
         `source` is the name of the definition in error messages.
 
@@ -143,7 +143,10 @@ class GameDef:
 
     @classmethod
     def read(cls, path: str | Path) -> GameDef:
-        """Read a game definition from a file. Raises GameError if the file cannot be read or is invalid."""
+        """Read a game definition from a file.
+
+        Raises GameError if the file cannot be read or is invalid.
+        """
         try:
             text = Path(path).read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError) as error:
@@ -153,7 +156,7 @@ class GameDef:
         return cls.parse(text, source=str(path))
 
     def text(self) -> str:
-        """Return the rules as text in the format of ACPC game files, which `parse` can read."""
+        """Return the rules as text in the ACPC format."""
         rows = []
         for name, key in _KEYS.items():
             values = self._values(name)
@@ -170,16 +173,16 @@ class GameDef:
 
     @property
     def big_blind(self) -> int:
-        """The largest blind, in chips. It is the unit of win rates, and the smallest bet of no-limit games."""
+        """The largest blind in chips, which is the unit of win rates and the minimum bet."""
         return max(self.blinds)
 
     @property
     def stud(self) -> bool:
-        """Whether the game is a stud game: players get private cards after the first round."""
+        """Whether the game is stud, with private cards after the first round."""
         return bool(self.up_cards or self.down_cards)
 
     def cards_dealt(self, round: int) -> tuple[int, int, int, int, int]:  # noqa: A002
-        """Return how many cards a round deals to each player and to the board, in the order of dealing.
+        """Return how many cards a round deals to each player and to the board, in dealing order.
 
         Hole cards are not included.
 
@@ -193,7 +196,7 @@ class GameDef:
         return self.board_cards[round], up, up, down, down
 
     def board_size(self, round: int) -> int:  # noqa: A002
-        """Return how many cards the board has in a given round, including those of earlier rounds."""
+        """Return the number of board cards in a round, including those of earlier rounds."""
         return self._board_sizes[round + 1]
 
     @cached_property
@@ -202,7 +205,7 @@ class GameDef:
 
     @cached_property
     def round_names(self) -> tuple[str, ...]:
-        """The names of the betting rounds in order, such as preflop, flop, turn and river.
+        """The names of the betting rounds, such as preflop, flop, turn and river.
 
         >>> load_definition("holdem.limit.2p").round_names, load_definition("leduc").round_names
         (('preflop', 'flop', 'turn', 'river'), ('round 1', 'round 2'))
@@ -339,7 +342,7 @@ def _fields(entries: dict[str, list[str]]) -> dict[str, Any]:
 
 
 def shipped_definitions() -> dict[str, str]:
-    """Return the game definitions that ship with kilt, as texts by name.
+    """Return the texts of the game definitions that ship with kilt, by name.
 
     >>> sorted(shipped_definitions())[:3]
     ['holdem.2-1', 'holdem.2-4', 'holdem.3-1']
@@ -353,7 +356,9 @@ def shipped_definitions() -> dict[str, str]:
 
 
 def load_definition(name: str) -> GameDef:
-    """Return a game definition that ships with kilt. Raises GameError if the name is unknown.
+    """Load a game definition that ships with kilt, by name.
+
+    Raises GameError if the name is unknown.
 
     >>> load_definition("kuhn").blinds
     (1, 1)
@@ -388,7 +393,7 @@ def name_rounds(board_cards: tuple[int, ...]) -> tuple[str, ...]:
 
 
 def round_from_name(name: str, names: tuple[str, ...]) -> int:
-    """Return the index of a round, given its name or its number, counted from 1.
+    """Return the index of a round, given its name or its number from 1 on.
 
     >>> round_from_name("turn", ("preflop", "flop", "turn", "river")), round_from_name("2", ("round 1", "round 2"))
     (2, 1)

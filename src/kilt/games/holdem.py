@@ -1,4 +1,4 @@
-"""Poker games with two players and any rules of an ACPC game definition, from Kuhn poker to no-limit hold'em.
+"""Two-player poker with any rules of an ACPC game definition, from Kuhn poker to no-limit hold'em.
 
 Betting and cards are independent until the end of a hand: `Betting` is the public position, and `Holdem` deals the
 cards and computes the payoffs.
@@ -43,7 +43,7 @@ _ACTION = re.compile(r"[fc/]|r(?:[1-9][0-9]{0,9})?")
 
 @dataclass(frozen=True)
 class Betting:
-    """A public position in a poker hand: the betting so far, the chips in the pot, and the player to act.
+    """A public position in a poker hand: the betting so far, the pot, and the player to act.
 
     A `Betting` is a value: `after` returns a new one.
 
@@ -65,7 +65,7 @@ class Betting:
 
     @classmethod
     def start(cls, rules: GameDef) -> Betting:
-        """Return the position before the first action, in which the blinds are posted."""
+        """Return the position after the blinds, before the first action."""
         first = rules.first_player[0]
         blinds = (rules.blinds[0], rules.blinds[1])
         ante = blinds[0] if blinds[0] == blinds[1] else 0
@@ -73,27 +73,27 @@ class Betting:
 
     @classmethod
     def opening(cls, rules: GameDef, round: int, spent: int) -> Betting:  # noqa: A002
-        """Return the position at the beginning of a round, given how many chips each player has put into the pot."""
+        """Return the position at the start of a round, given each player's chips in the pot."""
         first = rules.first_player[round]
         return cls(rules, "", round, first, (spent, spent), spent, 0, rules.big_blind, 2)._turn_to(first)
 
     @property
     def facing(self) -> int:
-        """The chips that the player to act must add to match the opponent; 0 if checking is free."""
+        """The chips needed to match the opponent, or 0 if checking is free."""
         return max(self.spent) - self.spent[self.actor]
 
     @property
     def to_call(self) -> int:
-        """The chips that a call adds: enough to match the opponent, or the rest of the player's stack."""
+        """The chips that a call adds, at most the player's stack."""
         return min(max(self.spent), self.rules.stacks[self.actor]) - self.spent[self.actor]
 
     @property
     def stake(self) -> int:
-        """The chips that the loser of the hand loses. The unmatched part of a bet is returned and does not count."""
+        """The chips that the loser of the hand loses, without the unmatched part of a bet."""
         return min(self.spent)
 
     def raise_bounds(self) -> tuple[int, int] | None:
-        """Return the smallest and the largest amount to which the player may raise, or None if no raise is legal.
+        """Return the smallest and the largest legal raise, or None if no raise is legal.
 
         Amounts are in chips over the whole hand. A player who cannot afford the minimum may still go all-in. There is
         no raise against a player who is all-in, nor after 63 actions of a round.
@@ -111,7 +111,7 @@ class Betting:
         return min(least, stack), min(most, stack)
 
     def passive_actions(self) -> tuple[str, ...]:
-        """Return the legal actions other than raises: calling and, if there is a bet, folding."""
+        """Return the legal actions other than raises: call and, facing a bet, fold."""
         if self.actor < 0:
             return (REVEAL,) if self.actor == CHANCE else ()
         return (FOLD, CALL) if self.facing else (CALL,)
@@ -203,7 +203,7 @@ class Betting:
 
 
 class Positions:
-    """A cache of the betting positions of a game, which are looked up by their history.
+    """A cache of a game's betting positions, looked up by betting history.
 
     The cache has the last 65,536 positions, which makes a replay mostly look-ups. Each process has one `Positions` for
     each game: see `positions_of` and `positions_after`.
@@ -218,7 +218,7 @@ class Positions:
         return positions_after, (self.start,)  # the cache stays in its process
 
     def after(self, position: Betting, action: str) -> Betting:
-        """Return the position after an action, from the cache. Raises GameError if the action is not legal."""
+        """Return the position after an action. Raises GameError if the action is not legal."""
         found = self._known.get((position.history, action))
         return found or self._keep(position.history, action, position.after(action))
 
@@ -248,7 +248,7 @@ class Positions:
         return self._keep(history, "", position)
 
     def moves_to(self, position: Betting) -> tuple[tuple[Betting, str], ...]:
-        """Return the actions that lead to a betting position, each with the position in which it was taken.
+        """Return the actions that lead to a position, each with the position before it.
 
         Chance's ``/`` is included.
         """
@@ -270,19 +270,19 @@ class Positions:
 
 @lru_cache(maxsize=16)
 def positions_of(rules: GameDef) -> Positions:
-    """Return a cache of betting positions, looked up by history, for a game with the given rules."""
+    """Return a cache of betting positions for a game with the given rules."""
     return positions_after(Betting.start(rules))
 
 
 @lru_cache(maxsize=16)
 def positions_after(start: Betting) -> Positions:
-    """Return a cache of betting positions for a game that begins at a given position."""
+    """Return a cache of betting positions for a game that starts at a given position."""
     return Positions(start)
 
 
 @dataclass(frozen=True)
 class Poker(ABC):
-    """The rules of a two-player poker game: private hands at the start, betting, and payoffs.
+    """The rules of a two-player poker game: private hands, betting and payoffs.
 
     `Holdem` and `Stud` are its subclasses, which differ in the cards that later rounds deal. Hands are numbered as in
     `Deck.holes`, boards are card numbers.
@@ -320,7 +320,7 @@ class Poker(ABC):
 
     @property
     def numbers(self) -> IntArray:
-        """The numbers of the private hands that players may hold: their rows in `Deck.holes`, in ascending order."""
+        """The indices in `Deck.holes` of the private hands that players may hold, ascending."""
         return np.arange(comb(self.deck.size, self.rules.hole_cards))
 
     @cached_property
@@ -330,7 +330,7 @@ class Poker(ABC):
 
     @property
     def weights(self) -> FloatArray:
-        """How likely each private hand of each player is before the deal, as weights.
+        """The weight of each private hand before the deal, for each player.
 
         The shape is (2, hands). By default, all weights are 1. `deals` excludes hands that share a card.
         """
@@ -338,7 +338,7 @@ class Poker(ABC):
 
     @property
     def definition(self) -> str:
-        """The complete rules as text, except the name. Two games are equal if these texts are equal."""
+        """The complete rules as text, without the name, by which games are compared."""
         return str(self.rules)
 
     @cached_property
@@ -350,7 +350,7 @@ class Poker(ABC):
         return [self.deck.name(hand) for hand in self._holes]
 
     def deals(self) -> FloatArray:
-        """Return the probability of each pair of the players' hands, proportional to the product of their weights.
+        """Return the probability of each pair of hands, proportional to the product of their weights.
 
         Pairs that share a card have probability 0.
         """
@@ -362,11 +362,11 @@ class Poker(ABC):
 
     @cached_property
     def positions(self) -> Positions:
-        """A cache of the betting positions of the game, which are looked up by their history."""
+        """A cache of the game's betting positions, looked up by betting history."""
         return positions_of(self.rules)
 
     def start(self) -> Betting:
-        """Return the position before the first action, in which the blinds are posted."""
+        """Return the position after the blinds, before the first action."""
         return self.positions.start
 
     def replay(self, history: str) -> Betting:
@@ -405,7 +405,7 @@ class Poker(ABC):
 
     @abstractmethod
     def board_name(self, board: Board, player: int) -> str:
-        """Return the dealt cards that a player can see as text, with ``/`` between rounds."""
+        """Return the cards that a player can see as text, with ``/`` between rounds."""
 
     @abstractmethod
     def _shown(self, player: int, hand: int, board: Board) -> tuple[int, ...]:
@@ -414,7 +414,7 @@ class Poker(ABC):
 
 @dataclass(frozen=True)
 class Holdem(Poker):
-    """A two-player poker game in which all cards after the first round are public, such as hold'em.
+    """A two-player poker game whose cards after the first round are all public, such as hold'em.
 
     Raises
     ------
@@ -434,19 +434,19 @@ class Holdem(Poker):
 
     @property
     def known_board(self) -> Board:
-        """The public cards that are known from the beginning. There are none, except in subgames."""
+        """The public cards known from the start, which only subgames have."""
         return ()
 
     @property
     def marks(self) -> FloatArray:
-        """Labels that keep hands apart: hands with different labels are never treated as equal up to suits.
+        """Labels that keep hands apart: two hands with different labels are never merged as equal up to suits.
 
         The shape is (marks, hands). A complete game has no labels.
         """
         return np.zeros((0, len(self.numbers)))
 
     def rake(self, stakes: FloatArray) -> FloatArray:
-        """Return the rake: the chips that the house takes from a pot, given each player's contribution `stakes`.
+        """Return the rake, which the house takes from a pot, given each player's contribution `stakes`.
 
         The default is 0; a `Subgame` may have rake.
         """
@@ -454,7 +454,7 @@ class Holdem(Poker):
 
     @property
     def tilts(self) -> FloatArray:
-        """For tilted games: how much payoffs are changed, for each player and each way in which a hand can end.
+        """The changes of payoffs in tilted games, for each player and each way in which a hand can end.
 
         These are relative changes, with the shape (2, 4). The default is 0; see `TiltedGame`.
         """
@@ -462,14 +462,14 @@ class Holdem(Poker):
 
     @property
     def real(self) -> Holdem:
-        """The game in which strategies are evaluated: the same game without changes (tilts) of its payoffs.
+        """The game in which strategies are evaluated, with the real payoffs.
 
         The default is the game itself; see `TiltedGame`.
         """
         return self
 
     def reveals(self, position: Position, hands: Hands, board: Board) -> list[tuple[Board, float]]:
-        """Return all sets of cards that the next round may deal, which neither player holds. All are equally likely."""
+        """Return all sets of cards that the next round may deal, each equally likely."""
         held = {*self._holes[hands[0]], *self._holes[hands[1]], *self.known_board, *board}
         rest = np.array([card for card in range(self.deck.size) if card not in held])
         count = self.rules.board_cards[position.round + 1]
@@ -480,7 +480,7 @@ class Holdem(Poker):
         return (*self._holes[hand], *self.known_board, *board)
 
     def board_name(self, board: Board, player: int = 0) -> str:
-        """Return the cards of the board as text, such as ``/Qd7h2c/As``; ``/`` separates rounds, as in ACPC states.
+        """Return the board as text such as ``/Qd7h2c/As``, with ``/`` between rounds.
 
         Both players see the same cards.
         """

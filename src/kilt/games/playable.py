@@ -1,4 +1,4 @@
-"""Load games that agents can play: poker games in which all cards after the first round are public."""
+"""Load poker games that agents can play, whose cards after the first round are all public."""
 
 from __future__ import annotations
 
@@ -11,7 +11,10 @@ from kilt.games.stud import Stud
 
 
 def load_holdem(name: str | Path) -> Holdem:
-    """Load a poker game by its name or from a file. Raises PlayError if agents cannot play it."""
+    """Load a poker game by name or from a file.
+
+    Raises PlayError if agents cannot play it.
+    """
     game = load_game(name)
     if isinstance(game, Stud):
         raise PlayError(

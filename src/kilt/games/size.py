@@ -72,7 +72,7 @@ class Counts(tuple[int, ...]):
 
 @dataclass(frozen=True)
 class GameSize:
-    """The size of a game, round by round: its decisions, actions, states and information sets."""
+    """The size of a game by round: its decisions, actions, states and information sets."""
 
     decisions: Counts  # betting sequences that end with a decision
     actions: Counts  # sum of the legal actions at these decisions
@@ -84,7 +84,7 @@ class GameSize:
 
 @dataclass(frozen=True)
 class BucketedSize:
-    """The size of an abstract game, round by round, in which buckets replace cards."""
+    """The size of an abstract game by round, with buckets in place of cards."""
 
     buckets: Counts
     information_sets: Counts
@@ -123,7 +123,7 @@ def size_of(game: GameDef | Bluff) -> GameSize:
 
 
 def abstract_size(game: GameDef, buckets: str) -> BucketedSize:
-    """Count the information sets of a two-player game in which buckets replace cards.
+    """Count the information sets of a two-player game with buckets in place of cards.
 
     With perfect recall (PR), numbers are the buckets into which each bucket of the previous round splits; with
     imperfect recall (IR), they are the numbers of buckets of the rounds [Johanson16 table 5.2].
@@ -214,7 +214,7 @@ def _partitions(game: GameDef) -> tuple[Counts, Counts]:
 
     @cache
     def reached(most: int) -> list[int]:
-        """Count the sequences of at most `most` raises that end at each bet level.
+        """Count the betting sequences of at most `most` raises that end at each bet level.
 
         The levels are t < `behind`.
         """

@@ -12,7 +12,7 @@ from kilt.jit import kernel
 def count_illegal_all_ins(
     behind: int, blind: int, deeper: int, most: int, bounded: bool, prime: int
 ) -> npt.NDArray[np.int64]:
-    """In a game with unequal stacks, count the all-in raises of the deeper stack that are too small to be legal.
+    """Count the deeper stack's all-in raises that are too small to be legal, if stacks are unequal.
 
     There is a count for each number of chips behind.
 

@@ -1,4 +1,4 @@
-"""Stud poker, in which players also get cards after the first round, face up or face down.
+"""Stud poker, where later rounds also deal private cards, face up or face down.
 
 The game definition gives the number of cards of each kind that a round deals (`numUpCards`, `numDownCards`, and
 `numBoardCards` for community cards). A board lists the cards round by round: public cards, the up-cards of player 0 and
@@ -25,7 +25,7 @@ from kilt.games.holdem import Poker
 
 
 class DealtCards(NamedTuple):
-    """The cards that one round of a stud game deals: community cards, and cards of each player."""
+    """The cards that one round of a stud game deals: community cards, and each player's cards."""
 
     board: tuple[int, ...]  # community cards
     up: tuple[tuple[int, ...], tuple[int, ...]]  # [player] both players see them
@@ -34,12 +34,12 @@ class DealtCards(NamedTuple):
 
 @dataclass(frozen=True)
 class Stud(Poker):
-    """A two-player poker game in which players get cards after the first round, such as seven-card stud."""
+    """A two-player poker game with private cards after the first round, such as seven-card stud."""
 
     name: str = "stud"
 
     def split_board(self, board: Board) -> list[DealtCards]:
-        """Split the cards of a board by the rounds that dealt them."""
+        """Split a board into the cards of each round."""
         found, start = [], 0
         for r in range(self.rules.rounds):
             parts = []
@@ -59,7 +59,7 @@ class Stud(Poker):
         return first, second
 
     def reveals(self, position: Position, hands: Hands, board: Board) -> list[tuple[Board, float]]:
-        """Return all ways to deal the cards of the next round from the remaining cards; all are equally likely."""
+        """Return all ways to deal the next round's cards, each equally likely."""
         held = {*self._holes[hands[0]], *self._holes[hands[1]], *board}
         rest = tuple(card for card in range(self.deck.size) if card not in held)
         ways = list(_ways(rest, self.rules.cards_dealt(position.round + 1)))
@@ -70,7 +70,7 @@ class Stud(Poker):
         return tuple(sorted([*self._holes[hand], *(board[place] for place in self._counting[player])]))
 
     def board_name(self, board: Board, player: int) -> str:
-        """Return the cards of the board that a player sees as text; ``/`` separates rounds.
+        """Return the cards that a player sees as text, with ``/`` between rounds.
 
         A round has public cards, the up-cards of player 0 and of player 1 with a colon between them, and in brackets
         the player's own cards that are face down.

@@ -1,4 +1,4 @@
-"""Subgames: the rest of a poker game after a public position, for given ranges of both players.
+"""Subgames: the rest of a poker game after a public position, with a range for each player.
 
 Earlier betting is summarised by the chips in the pot and by the *ranges*: the probability that each player holds each
 hand, before common cards are considered. So a subgame is a game like any other. Its histories begin at its first
@@ -31,7 +31,7 @@ from kilt.games.holdem import Betting, Holdem, Positions, positions_after
 
 
 class ContinuationValues(NamedTuple):
-    """The values of continuing after a depth limit, for each of several ways in which the players may continue.
+    """Values of continuing after a depth limit, for each of several ways in which the players may continue.
 
     The depth limit is the end of a game that is cut short.
 
@@ -56,7 +56,7 @@ class ContinuationValues(NamedTuple):
 
 @dataclass(frozen=True)
 class Subgame(Holdem):
-    """The rest of a poker game after a public position, as a game of its own.
+    """The rest of a poker game after a public position, as a game in its own right.
 
     The function `subgame` builds and checks it. Hands that neither player may hold are not numbered.
 
@@ -96,12 +96,12 @@ class Subgame(Holdem):
 
     @cached_property
     def numbers(self) -> IntArray:
-        """The numbers of the hands that at least one player may hold: their rows in `Deck.holes`."""
+        """The indices in `Deck.holes` of the hands that at least one player may hold."""
         return np.flatnonzero((self.ranges > 0).any(axis=0))
 
     @cached_property
     def weights(self) -> FloatArray:
-        """The ranges of both players, restricted to hands that at least one of them may hold.
+        """Both players' ranges, restricted to hands that at least one of them may hold.
 
         The shape is (2, hands).
         """
@@ -109,18 +109,18 @@ class Subgame(Holdem):
 
     @property
     def marks(self) -> FloatArray:
-        """Labels that keep hands apart: hands with different labels are never treated as equal up to suits.
+        """Labels that keep hands apart: two hands with different labels are never merged as equal up to suits.
 
         The shape is (marks, hands).
         """
         return super().marks if self.hand_marks is None else self.hand_marks[:, self.numbers]
 
     def rake(self, stakes: FloatArray) -> FloatArray:
-        """Return the rake: the chips that the house takes from a pot, given each player's contribution `stakes`."""
+        """Return the rake, which the house takes from a pot, given each player's contribution `stakes`."""
         return np.minimum(2 * self.rake_share * stakes, self.rake_cap)
 
     def payoffs(self, position: Position, hands: Hands, board: Board) -> tuple[float, float]:
-        """Return the chips that each player wins at the end of a hand, after rake."""
+        """Return each player's chips won at the end of a hand, after rake."""
         first, second = super().payoffs(position, hands, board)
         assert isinstance(position, Betting)
         taken, share = float(self.rake(np.array(float(position.stake)))), (np.sign(first) + 1) / 2
@@ -128,13 +128,16 @@ class Subgame(Holdem):
 
     @property
     def definition(self) -> str:
-        """The complete rules of the subgame as text, except the name. Subgames with equal texts are equal."""
+        """The complete rules of the subgame as text, without the name.
+
+        Subgames with equal texts are equal.
+        """
         rake = f"{self.rake_share} {self.rake_cap}" if self.rake_share else ""
         return f"{self.rules}{self.first}{self.board}{self._weighed.hex()}{rake}"
 
     @cached_property
     def positions(self) -> Positions:
-        """A cache of the betting positions of the subgame, which are looked up by their history.
+        """A cache of the subgame's betting positions, looked up by betting history.
 
         Histories begin at the first position of the subgame.
         """
@@ -192,7 +195,7 @@ def subgame(game: Holdem, position: Betting, board: str | Sequence[int], ranges:
 
 
 def cut_after_first_round(game: Subgame) -> Subgame:
-    """Return a subgame that ends after its first round. Players who have not folded go to showdown.
+    """Return a subgame that ends after its first round, with a showdown if no player has folded.
 
     `ContinuationValues` give the values of these showdowns.
 
@@ -209,7 +212,7 @@ def cut_after_first_round(game: Subgame) -> Subgame:
 
 
 def compatible_weights(weights: FloatArray, holes: ByteArray, cards: int) -> FloatArray:
-    """For each hand of a player, return the total weight of the opponent's hands that share no card with it.
+    """Return the total weight of the opponent's hands that share no card with each hand.
 
     The shape is (hands,).
 

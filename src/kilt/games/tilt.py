@@ -1,4 +1,4 @@
-"""Tilted games: poker games that pay some results more or less, for other styles of play [Johanson16 table 2.3].
+"""Poker games with some payoffs raised or lowered, for other styles of play [Johanson16 table 2.3].
 
 A tilt is four percentages, by which a player's payoff grows if they win a showdown, lose one, fold, or make the
 opponent fold. With 7, 0, 0, 7, a winner gets 7% more; with 0, −7, 0, 0, lost showdowns cost less. A strategy that was
@@ -36,7 +36,7 @@ REMEDY = (
 
 @dataclass(frozen=True)
 class TiltedGame(Holdem):
-    """A poker game with changed payoffs: a percentage for each player and each way in which a hand can end.
+    """A poker game whose payoffs are changed by percentages, by player and way of ending.
 
     The function `tilt_game` makes it.
 
@@ -50,7 +50,7 @@ class TiltedGame(Holdem):
 
     @property
     def tilts(self) -> FloatArray:
-        """How much payoffs are changed, for each player and each way in which a hand can end.
+        """The relative change of each payoff, for each player and each way in which a hand can end.
 
         These are relative changes (factor minus 1), with the shape (2, 4).
         """
@@ -63,11 +63,14 @@ class TiltedGame(Holdem):
 
     @property
     def definition(self) -> str:
-        """The complete rules and percentages as text. Two tilted games are equal if these texts are equal."""
+        """The complete rules and percentages as text.
+
+        Games with equal texts are equal.
+        """
         return f"{self.rules}tilt = {self.tilt}"
 
     def payoffs(self, position: Position, hands: Hands, board: Board) -> tuple[float, float]:
-        """Return the chips that each player wins at the end of a hand, with the payoffs changed by the percentages."""
+        """Return each player's winnings at the end of a hand in chips, with changed payoffs."""
         assert isinstance(position, Betting)
         cases = (LOSES, WINS) if position.folded is None else (FOLDS, TAKES)
         first, second = (
@@ -78,7 +81,7 @@ class TiltedGame(Holdem):
 
 
 def tilt_game(game: Game, tilt: Sequence[float]) -> Game:
-    """Return a copy of a game that pays some results more or less, by percentages.
+    """Return a copy of a game that raises or lowers some payoffs by percentages.
 
     Parameters
     ----------
