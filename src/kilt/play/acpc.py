@@ -1,4 +1,4 @@
-"""The text protocol of the Annual Computer Poker Competition (ACPC): messages between a dealer and players, and logs.
+"""The text protocol of the Annual Computer Poker Competition (ACPC), between dealers and players, and its logs.
 
 After every action, a dealer sends each player the state of the match. The player to act answers with the same line and
 an action. A log has one line per hand. The network part is in `play.net`.
@@ -53,7 +53,7 @@ _CHIPS = re.compile(r"-?[0-9]{1,15}(\.[0-9]{1,6})?")
 
 @dataclass(frozen=True)
 class MatchState:
-    """The state of a hand as a dealer sends it to one player, without the opponent's hidden cards.
+    """The state of a hand as one player sees it, without the opponent's hidden cards.
 
     `str` returns the dealer's line.
     """
@@ -66,12 +66,12 @@ class MatchState:
 
     @property
     def hand(self) -> tuple[int, ...]:
-        """The private cards of the player who receives the state."""
+        """The private cards of the player who sees this state."""
         return self.holes[self.viewer]
 
     @property
     def my_turn(self) -> bool:
-        """Whether the player who receives the state is the next to act."""
+        """Whether it is the turn of the player who sees this state."""
         return self.position.actor == self.viewer
 
     @property
@@ -80,7 +80,7 @@ class MatchState:
         return self.position.actor == TERMINAL
 
     def observation(self, seed: int) -> Observation:
-        """Return what an agent needs to act in this state: its cards, the board, the betting, and a random key.
+        """Return what an agent needs to act: its cards, the board, the betting, and a random key.
 
         The key is the one that `Dealer.keys` returns for this seed, seat and hand. A player over a network who knows
         the dealer's seed therefore acts like a local player of that dealer.
@@ -89,7 +89,7 @@ class MatchState:
         return Observation(self.position, self.hand, self.board, keys[self.viewer])
 
     def played_hand(self, game: Holdem) -> PlayedHand:
-        """Return a finished hand from the point of view of the player who received this state.
+        """Return a finished hand from the point of view of the player who saw this state.
 
         Raises PlayError if there was a showdown but the opponent's cards are missing.
         """
@@ -112,7 +112,7 @@ class MatchState:
 
 
 def state_for_player(viewer: int, number: int, position: Betting, cards: Cards) -> MatchState:
-    """Return the state of a hand as a dealer sends it to one player.
+    """Return the state of a hand as the dealer sends it to one player.
 
     The opponent's cards are included only after a showdown.
 
@@ -130,7 +130,7 @@ def state_for_player(viewer: int, number: int, position: Betting, cards: Cards) 
 
 
 def read_state(line: str, game: Holdem) -> MatchState:
-    """Parse the line of text with which a dealer sends the state of a hand to a player.
+    """Parse a dealer's line with the state of a hand.
 
     Raises PlayError if it is malformed or not a legal state.
     """
@@ -148,7 +148,7 @@ def read_state(line: str, game: Holdem) -> MatchState:
 
 
 def read_betting(text: str, game: Holdem) -> Betting:
-    """Return the betting position after a string of actions such as ``cr300c/c``, in which ``/`` separates rounds.
+    """Return the betting position after actions such as ``cr300c/c``, in which ``/`` separates rounds.
 
     >>> from kilt.games import load_game
     >>> read_betting("r300c/cr600", load_game("holdem.nolimit.2p")).facing
@@ -164,7 +164,7 @@ def read_betting(text: str, game: Holdem) -> Betting:
 
 
 def read_reply(line: str, expected: MatchState, game: Holdem) -> str | None:
-    """Return the action in a player's reply to a given state, as text.
+    """Return the action in a player's reply, as text.
 
     None if the line answers another state than `expected`.
 
@@ -182,7 +182,7 @@ def read_reply(line: str, expected: MatchState, game: Holdem) -> str | None:
 
 
 def read_action(position: Betting, text: str) -> str:
-    """Parse the action at the beginning of a player's reply, as the competition's dealer does.
+    """Parse the action at the beginning of a player's reply.
 
     Raises PlayError if the text does not begin with an action. The rest of the text is ignored. Only raises in no-limit
     games need a number, which may be illegal.
@@ -207,7 +207,7 @@ def read_action(position: Betting, text: str) -> str:
 
 
 def correct_action(position: Betting, action: str) -> str:
-    """Return the legal action that the competition's rules put in place of a player's action.
+    """Replace a player's illegal action by the one that the competition's rules prescribe.
 
     A raise in a no-limit game is moved to the nearest legal size. Other illegal actions become a call, and so does a
     fold if checking is free. Raises PlayError if the action cannot be read.
@@ -227,7 +227,7 @@ def correct_action(position: Betting, action: str) -> str:
 
 
 class Score(NamedTuple):
-    """The last line of a log: the chips that each player won in the match, and the players' names.
+    """The last line of a log: both players' winnings in chips, and their names.
 
     Both are in the order given to the dealer.
     """
@@ -240,7 +240,7 @@ class Score(NamedTuple):
 
 
 class Log(NamedTuple):
-    """The content of a match's log: its hands, its final score and its comments."""
+    """The content of a match log: hands, final score and comments."""
 
     hands: list[Hand]
     score: Score | None  # None if the match was not finished
@@ -248,7 +248,7 @@ class Log(NamedTuple):
 
 
 def format_log_entry(hand: Hand) -> str:
-    """Format a hand for a log: the players' notes as comments, then a line for the hand."""
+    """Format a hand for a log: the players' notes as comments, then the hand's line."""
     noted = [
         f"# hand {hand.number}: {name}: {note}" for name, note in zip(hand.players, hand.notes, strict=False) if note
     ]
@@ -256,7 +256,7 @@ def format_log_entry(hand: Hand) -> str:
 
 
 def read_notes(text: str) -> dict[int, list[str]]:
-    r"""Parse the notes of players from the comments of a log.
+    r"""Parse the players' notes from the comments of a log.
 
     The result maps the number of each hand to a list of ``NAME: NOTE``.
 
@@ -270,7 +270,7 @@ def read_notes(text: str) -> dict[int, list[str]]:
 
 
 def add_notes(hand: Hand, notes: Mapping[int, Sequence[str]], *names: tuple[str, str]) -> Hand:
-    """Return a copy of a hand with the notes of its two players added.
+    """Return a copy of a hand with its players' notes.
 
     `notes` is the result of `read_notes`. Each pair in `names` is a player's name in the hand and another name under
     which the player's notes appear.
@@ -299,7 +299,7 @@ def format_log_line(hand: Hand) -> str:
 
 
 def read_hand(line: str, game: Holdem) -> Hand:
-    """Parse a hand from one line of a log.
+    """Parse a hand from a line of a log.
 
     Raises PlayError if it is malformed, or if the payoffs contradict the cards and bets.
     """
@@ -323,7 +323,7 @@ def read_hand(line: str, game: Holdem) -> Hand:
 
 
 def decode_log(data: bytes) -> str:
-    r"""Decode the bytes of a log as UTF-8 or, if that fails, as Latin-1.
+    r"""Decode the bytes of a log, as UTF-8 if possible, else as Latin-1.
 
     Older programs write names in Latin-1.
 
@@ -337,7 +337,7 @@ def decode_log(data: bytes) -> str:
 
 
 def read_log(text: str, game: Holdem, source: str = "the log") -> Log:
-    r"""Parse the log of a match: its hands, its final score and its comments.
+    r"""Parse a match log: its hands, final score and comments.
 
     Error messages call the log `source`.
 
@@ -383,7 +383,7 @@ def read_names(names: Sequence[str]) -> tuple[str, str]:
 
 
 def require_different_names(names: Sequence[str]) -> tuple[str, str]:
-    """Raise PlayError if two players have the same name, or a name that logs cannot contain.
+    """Raise PlayError if two players have the same name, or one that logs cannot contain.
 
     The names are returned as a tuple.
     """
@@ -462,7 +462,7 @@ def _write_chips(chips: Iterable[float]) -> str:
 
 
 def read_chips(text: str) -> tuple[float, float]:
-    """Parse the chips that two players won, such as ``100|-100``.
+    """Parse two players' winnings in chips, such as ``100|-100``.
 
     Raises PlayError if the text is malformed.
     """

@@ -1,4 +1,4 @@
-"""The interface of agents, which choose actions in matches, and simple agents that ignore their cards.
+"""Agents, which choose actions in matches: their interface, and simple agents that ignore their cards.
 
 An agent gets an `Observation` and returns a legal action in ACPC notation. It has no state: the observation contains
 the whole hand, and all random choices are derived from its `key`. A hand can therefore be replayed, also on another
@@ -31,7 +31,7 @@ MOST_SIZES = 1000  # largest number of legal raises for which a policy lists eac
 
 
 class Observation(NamedTuple):
-    """What a player knows when it is their turn: the betting, their private cards and the board.
+    """What a player knows at their turn: the betting, the private cards and the board.
 
     It also holds a key from which the player derives random numbers.
 
@@ -53,7 +53,7 @@ class Observation(NamedTuple):
     key: int
 
     def draw(self, number: int) -> float:
-        """Return a uniform random number in [0, 1), which depends only on the key and on `number`.
+        """Return a uniform random number in [0, 1) for draw `number` of this hand.
 
         Use each `number` only once in a hand.
         """
@@ -61,14 +61,14 @@ class Observation(NamedTuple):
 
 
 class Agent(Protocol):
-    """The interface of an agent: any object with a `name`, and a method `act` that chooses actions in a match.
+    """The interface of agents: any object with a `name` and a method `act` that chooses actions.
 
     An agent that plays only one game has it as an attribute `game`.
     """
 
     @property
     def name(self) -> str:
-        """Name of the agent in tables and logs."""
+        """The agent's name in tables and logs."""
 
     def act(self, observation: Observation) -> str:
         """Return the action that the agent takes.
@@ -87,7 +87,7 @@ class Agent(Protocol):
 
 
 class PlayedHand(NamedTuple):
-    """A finished hand from one player's point of view: the opponent's cards are known only after a showdown.
+    """A finished hand as one player saw it, with the opponent's cards only after a showdown.
 
     Attributes
     ----------
@@ -115,14 +115,14 @@ class PlayedHand(NamedTuple):
 
 @runtime_checkable
 class RememberingAgent(Protocol):
-    """An agent whose play depends on earlier hands of the match.
+    """An agent that learns from earlier hands of the match.
 
     One process plays all hands of its match, in order.
     """
 
     @property
     def name(self) -> str:
-        """Name of the agent in tables and logs."""
+        """The agent's name in tables and logs."""
 
     def begin(self, game: Holdem) -> RememberingAgent:
         """Return a copy of the agent for a new match, without memory of earlier hands.
@@ -142,10 +142,10 @@ class RememberingAgent(Protocol):
 
 @runtime_checkable
 class PreparingAgent(Protocol):
-    """An agent that compiles its code before a match, so that its first decisions are not late."""
+    """An agent that compiles its code before a match, so that its first decisions are fast."""
 
     def prepare(self) -> None:
-        """Compile the code that the agent needs to play.
+        """Compile the code that the agent needs for playing.
 
         It is called when a match begins; further calls do nothing.
         """
@@ -155,7 +155,7 @@ T = TypeVar("T")
 
 
 def with_current_names(agent: T) -> T:
-    """Rename the method `saw` of an agent written for kilt 0.1 to `observe_hand`, and return the agent."""
+    """Return an agent written for kilt 0.1, with its method `saw` renamed to `observe_hand`."""
     kind: Any = type(agent)
     if callable(getattr(kind, "saw", None)) and not hasattr(kind, "observe_hand"):
         message = f"the method `saw` of {kind.__name__} is now `observe_hand`; the old name is removed in kilt 0.3"
@@ -165,7 +165,7 @@ def with_current_names(agent: T) -> T:
 
 
 def agent_for_match(agent: Agent, game: Holdem) -> Agent:
-    """Return an agent for a new match: a new copy if the agent remembers hands, otherwise the agent itself."""
+    """Return an agent for a new match, as a fresh copy if it remembers hands."""
     with_current_names(agent)
     if isinstance(agent, PreparingAgent):
         agent.prepare()
@@ -181,7 +181,7 @@ def agent_for_match(agent: Agent, game: Holdem) -> Agent:
 
 
 class PublicPolicy(NamedTuple):
-    """The probability of each action at a public state, for every private hand that the player may have.
+    """The probability of each action at a public state, for every private hand.
 
     Attributes
     ----------
@@ -199,38 +199,38 @@ class PublicPolicy(NamedTuple):
     column: Array
 
     def probability(self, action: str) -> FloatArray:
-        """Return the probability of an action for each private hand, as an array over hands."""
+        """Return the probability of an action for each private hand."""
         if action not in self.actions:
             return np.zeros(len(self.column))
         row: FloatArray = self.table[self.actions.index(action)]
         return row[self.column]
 
     def may_take(self, action: str) -> bool:
-        """Return whether the player takes an action with at least one private hand."""
+        """Return whether any private hand takes the action."""
         return action in self.actions and bool(self.table[self.actions.index(action)].any())
 
     @property
     def probabilities(self) -> FloatArray:
-        """The probability of each action with each private hand, with the shape (actions, hands)."""
+        """The probability of each action with each private hand, shape (actions, hands)."""
         return self.table.take(self.column, axis=1)
 
 
 @runtime_checkable
 class PolicyAgent(Protocol):
-    """The interface of agents whose strategy is known: they return action probabilities for all private hands at once.
+    """An agent with a known strategy, which returns action probabilities for all private hands at once.
 
     Some estimators need such agents.
     """
 
     @property
     def name(self) -> str:
-        """Name of the agent in tables and logs."""
+        """The agent's name in tables and logs."""
 
     def act(self, observation: Observation) -> str:
         """Return the action that the agent takes: see `Agent.act`."""
 
     def policy(self, position: Betting, board: tuple[int, ...]) -> PublicPolicy:
-        """Return the probability of each action of the player to act, for every private hand.
+        """Return the probability of each action, for every private hand of the player to act.
 
         `act` chooses actions with these probabilities.
 
@@ -254,7 +254,7 @@ class PolicyAgent(Protocol):
 
 
 def require_policy(agent: Agent) -> PolicyAgent:
-    """Return the agent itself. Raises PlayError if it cannot report the probabilities of its actions.
+    """Return the agent, or raise PlayError if its action probabilities are unknown.
 
     Raises PlayError if the agent has no method `policy`.
     """
@@ -269,7 +269,7 @@ def require_policy(agent: Agent) -> PolicyAgent:
 
 
 def has_policy(agent: Agent, game: Holdem) -> bool:
-    """Return whether an agent can report the probabilities of its actions in a game.
+    """Return whether an agent's action probabilities in a game are known.
 
     The answer is found at the beginning of a hand.
     """
@@ -284,7 +284,7 @@ def has_policy(agent: Agent, game: Holdem) -> bool:
 
 @dataclass(frozen=True)
 class Fixed:
-    """An agent that follows a fixed rule and ignores its cards, such as ``always-call``.
+    """An agent that follows a fixed rule regardless of its cards, such as ``always-call``.
 
     In no-limit games it raises by the minimum.
     """
@@ -293,7 +293,7 @@ class Fixed:
     habits: str  # key of `strategy.fixed.AGENTS`, which has the probabilities
 
     def act(self, observation: Observation) -> str:
-        """Return an action, chosen at random with the fixed probabilities of the agent."""
+        """Return a random action by the agent's fixed probabilities."""
         position = observation.position
         actions, bounds = position.passive_actions(), position.raise_bounds()
         kinds = (*actions, RAISE) if bounds else actions
@@ -306,7 +306,7 @@ class Fixed:
         return f"{RAISE}{bounds[0]}" if kind == RAISE and bounds and position.rules.betting != "limit" else kind
 
     def policy(self, position: Betting, board: tuple[int, ...]) -> PublicPolicy:
-        """Return the fixed action probabilities of the agent, which are the same for all hands."""
+        """Return the agent's fixed action probabilities, which are equal for all hands."""
         actions, bounds = position.passive_actions(), position.raise_bounds()
         if bounds:
             actions = *actions, RAISE if position.rules.betting == "limit" else f"{RAISE}{bounds[0]}"
@@ -326,7 +326,7 @@ def _share(habits: str, kinds: tuple[str, ...]) -> tuple[float, ...]:
 
 @dataclass(frozen=True)
 class Random:
-    """An agent that folds, calls or raises at random, with the same probability for each.
+    """An agent that folds, calls or raises with equal probability.
 
     Actions that are not legal are left out.
 
@@ -336,7 +336,7 @@ class Random:
     name: str = "random"
 
     def act(self, observation: Observation) -> str:
-        """Return fold, call or raise, chosen at random among those that are legal.
+        """Return a random action: fold, call or raise, if legal.
 
         A raise has a random size.
         """
@@ -350,7 +350,7 @@ class Random:
         return f"{RAISE}{least + int(observation.draw(number + 1) * (most - least + 1))}"
 
     def policy(self, position: Betting, board: tuple[int, ...]) -> PublicPolicy:
-        """Return equal probabilities for those of fold, call and raise that are legal.
+        """Return equal probabilities for fold, call and raise, as far as they are legal.
 
         Raises PlayError in no-limit games.
         """
@@ -370,7 +370,7 @@ class Uniform:
     name: str = "uniform"
 
     def act(self, observation: Observation) -> str:
-        """Return a legal action, chosen at random with equal probabilities."""
+        """Return a random legal action; all are equally likely."""
         position, drawn = observation.position, observation.draw(2 * len(observation.position.history))
         actions, bounds = position.passive_actions(), position.raise_bounds()
         if bounds is None or position.rules.betting == "limit":
@@ -394,7 +394,7 @@ class Uniform:
 
 @dataclass(frozen=True)
 class SeatedAgent:
-    """An agent that plays as one agent in the first seat, and as another agent in the second seat.
+    """An agent that combines two agents, one for each seat.
 
     They may be two solved strategies, each good in one seat.
 
@@ -413,17 +413,17 @@ class SeatedAgent:
     game: Holdem | None = None
 
     def prepare(self) -> None:
-        """Compile the code that the agents of both seats need."""
+        """Compile the code of both seats' agents."""
         for player in self.players:
             if isinstance(player, PreparingAgent):
                 player.prepare()
 
     def act(self, observation: Observation) -> str:
-        """Return the action of the agent that plays the seat to act."""
+        """Return the action of the agent in the seat to act."""
         return self.players[observation.position.actor].act(observation)
 
     def policy(self, position: Betting, board: tuple[int, ...]) -> PublicPolicy:
-        """Return the action probabilities of the agent that plays the seat to act.
+        """Return the action probabilities of the agent in the seat to act.
 
         Raises PlayError if one of the agents has no policy.
         """
@@ -431,7 +431,7 @@ class SeatedAgent:
 
 
 def draw_action(actions: Sequence[str], share: Sequence[float], draw: float) -> str:
-    """Choose one of several actions with given probabilities, using a uniform random number `draw` in [0, 1).
+    """Choose an action by given probabilities, with a uniform random number `draw` in [0, 1).
 
     >>> draw_action(("f", "c", "r"), (0.25, 0.5, 0.25), 0.6)
     'c'

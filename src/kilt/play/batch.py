@@ -1,4 +1,4 @@
-"""Play matches between two agents with precomputed strategies (blueprints) in compiled code.
+"""Play matches between two blueprint agents in compiled code.
 
 The hands are the same as if they were played one by one.
 
@@ -35,7 +35,7 @@ MOST_STATES = 200_000  # largest number of states of a joint tree (200 MB); a la
 
 
 class JointTree:
-    """A tree of the betting between two agents.
+    """The betting tree that two agents share, with each agent's position in its own abstract game.
 
     At each node, it stores the position of each agent in its own abstract game.
 
@@ -63,7 +63,7 @@ class JointTree:
         self.roots = [self._add(start, [agents[seat ^ swap].start for seat in (0, 1)], swap) for swap in (0, 1)]
 
     def add_states(self, edge: int) -> None:
-        """Add to the tree the states that follow an action.
+        """Add the states after an action to the tree.
 
         `edge` is the number of the action in the tree.
         """
@@ -122,7 +122,7 @@ class JointTree:
 
 
 class BatchMatch:
-    """A match between two blueprint agents, whose hands are played by compiled code.
+    """A match between two blueprint agents, played by compiled code.
 
     Parameters
     ----------
@@ -222,7 +222,7 @@ def _side(agent: BlueprintAgent, bucket: npt.NDArray[np.uint32]) -> Side:
 
 
 def weights_as_bytes(blueprint: Blueprint) -> tuple[npt.NDArray[np.uint8], int]:
-    """Return the action weights of a blueprint as raw bytes, and the number of bytes per weight.
+    """Return a blueprint's action weights as raw bytes, and the number of bytes per weight.
 
     With raw bytes, one compiled kernel works for all types of weights.
     """

@@ -1,4 +1,4 @@
-"""Compiled loops that play hands between two agents with precomputed strategies."""
+"""Compiled loops that play hands between two blueprint agents."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ Records: TypeAlias = npt.NDArray[Any]
 
 
 class Side(NamedTuple):
-    """One agent in a compiled match: the weights of its strategy, and the buckets of its hands in many deals."""
+    """One agent in a compiled match: its strategy's weights, and its buckets in many deals."""
 
     shares: npt.NDArray[np.uint8]  # [byte] weights of slots, `width` bytes each, lowest byte first
     width: int
@@ -56,7 +56,7 @@ class Side(NamedTuple):
 
 @inlined
 def read_weight(shares: npt.NDArray[np.uint8], width: int, slot: np.uint64) -> float:
-    """Return one action weight of a strategy as a number, given the bytes in which weights are stored.
+    """Read one action weight of a strategy from its bytes.
 
     Each weight has `width` bytes, the lowest byte first.
     """
@@ -70,7 +70,7 @@ def read_weight(shares: npt.NDArray[np.uint8], width: int, slot: np.uint64) -> f
 def choose_action(
     side: Side, first: np.uint64, bucket: np.uint32, count: Any, call: Any, ruled: bool, draw: float, row: FloatArray
 ) -> Any:
-    """Choose an action with the probabilities of a precomputed strategy, using a random number in [0, 1).
+    """Choose an action by a blueprint's probabilities, with a random number in [0, 1).
 
     The result is the index of the action.
 
@@ -111,7 +111,7 @@ def play_hands(
     going: IntArray,
     wanted: IntArray,
 ) -> int:
-    """Play hands between two agents until they end, or until they leave the tree of the betting built so far.
+    """Play hands between two agents to their end, or until they leave the tree built so far.
 
     A hand stops if it needs a state that the tree lacks.
 

@@ -1,4 +1,4 @@
-"""The agent that plays a blueprint, a strategy for an abstract game, in the real game [Brown15 §§4, 5].
+"""The agent that plays a blueprint in the real game [Brown15 §§4, 5].
 
 The agent translates bets, looks up the probabilities of its actions, post-processes them, and draws an action.
 
@@ -50,7 +50,7 @@ ActionTable: TypeAlias = tuple[tuple[str, ...], FloatArray]
 
 
 class AbstractState(NamedTuple):
-    """The state of a hand in the abstract game: a node of the betting tree, and the chips to match."""
+    """The state of a hand in the abstract game: a node of its betting tree, and the chips to match."""
 
     node: int | None  # a decision of the player in the betting tree; None if the tree has no matching node
     level: int  # level in chips that each player has to match at that node
@@ -59,7 +59,7 @@ class AbstractState(NamedTuple):
 
 
 class Branch(NamedTuple):
-    """A node of the abstract game's betting tree at which a player may be, with its probability.
+    """A node of the abstract betting tree at which a player may be, with its probability.
 
     Several nodes are possible if bets were translated at random.
 
@@ -72,7 +72,7 @@ class Branch(NamedTuple):
 
 
 class OwnDecision(NamedTuple):
-    """A decision that a player has made in this hand, or is about to make.
+    """A decision of a player in this hand, made already or due now.
 
     It has all nodes of the abstract tree at which the player may be.
     """
@@ -83,7 +83,7 @@ class OwnDecision(NamedTuple):
 
     @property
     def node_probabilities(self) -> FloatArray:
-        """The probability that the player is at each abstract node, given the node at the previous decision.
+        """The probability of each abstract node, given the node at the previous decision.
 
         The shape is (branches, 1): see `Branch.share`.
         """
@@ -91,7 +91,7 @@ class OwnDecision(NamedTuple):
 
 
 class DecisionContext(NamedTuple):
-    """A player's decision at a public state, together with the player's earlier decisions in the hand."""
+    """A player's decision at a public state, with the player's earlier decisions in the hand."""
 
     before: list[OwnDecision]
     turn: OwnDecision
@@ -103,7 +103,7 @@ OwnWay: TypeAlias = tuple[list[OwnDecision], list[Branch]]  # a player's decisio
 
 
 class ChoiceSet(NamedTuple):
-    """The actions at a node of the abstract tree, each with the legal action of the real game that it stands for."""
+    """The actions at an abstract node, each with the legal action that it stands for."""
 
     node: int | None  # see `AbstractState`
     acted: bool  # see `AbstractState`
@@ -113,7 +113,7 @@ class ChoiceSet(NamedTuple):
 
 @dataclass(frozen=True)
 class BlueprintAgent:
-    """An agent that plays a blueprint: a strategy that was solved in an abstract game with fewer bets and hands.
+    """An agent that plays a blueprint: a strategy solved in an abstract game with fewer bets and hands.
 
     It plays the real game for which the blueprint was made.
 
@@ -146,12 +146,12 @@ class BlueprintAgent:
         return self.blueprint.game
 
     def act(self, observation: Observation) -> str:
-        """Return a legal action, chosen at random with the agent's probabilities."""
+        """Return a random legal action by the agent's probabilities."""
         actions, shares = zip(*self.probabilities(observation), strict=True)
         return draw_action(actions, shares, observation.draw(action_draw(observation.position)))
 
     def probabilities(self, observation: Observation) -> list[tuple[str, float]]:
-        """Return the legal actions that the agent may take, with their probabilities.
+        """Return the agent's possible actions with their probabilities.
 
         The result is a list of pairs. An action may occur more than once.
         """
@@ -186,7 +186,7 @@ class BlueprintAgent:
         return [self._mixed(spot, board, column) for board, column in zip(boards, columns, strict=True)]
 
     def table(self, position: Betting) -> ActionTable | None:
-        """Return the probability of each action for every bucket, or None if the probabilities depend on the board.
+        """Return the probability of each action for every bucket, or None if it depends on the board.
 
         The shape of the table is (actions, buckets).
 
@@ -204,7 +204,7 @@ class BlueprintAgent:
         return PublicPolicy(*mix_policies(apart, weights), np.arange(len(column)))
 
     def translated_bet(self, position: Betting) -> float:
-        """Return the bet that the agent faces, as translated to the agent's abstract game, in chips.
+        """Return the bet that the agent faces, in chips, as translated to its abstract game.
 
         Chips are counted over the whole hand.
 
@@ -215,13 +215,13 @@ class BlueprintAgent:
         return float(np.exp(np.average(np.log(levels), weights=shares)))
 
     def actions(self, position: Betting) -> tuple[str, ...]:
-        """Return the legal actions that the agent may take at a position, with any private hand."""
+        """Return the agent's possible actions at a position, over all private hands."""
         return tuple(dict.fromkeys(action for actions, _ in self._spot(position).tables for action in actions))
 
     def probabilities_on(
         self, position: Betting, boards: Sequence[tuple[int, ...]]
     ) -> tuple[tuple[str, ...], FloatArray]:
-        """Return the agent's actions on many boards, with their probabilities for every private hand.
+        """Return the agent's actions on many boards, with the probabilities of every private hand.
 
         The shape of the probabilities is (actions, boards, hands).
         """
@@ -322,13 +322,13 @@ class BlueprintAgent:
         return menu
 
     def choices(self, state: AbstractState, position: Betting) -> ChoiceSet:
-        """Return the agent's actions in the abstract game, each with the legal action that it stands for."""
+        """Return the agent's abstract actions, each with the legal action that it stands for."""
         labels = [] if state.node is None else self.blueprint.labels(state.node)
         actions = [self._legal(label, state.level, position) for label in labels]
         return ChoiceSet(state.node, state.acted, labels, actions)
 
     def follow(self, observation: Observation) -> AbstractState:
-        """Follow the actions of a hand in the abstract game, and return the state that they lead to.
+        """Follow a hand's actions in the abstract game, and return the state that they lead to.
 
         Bets that the abstract tree does not have are translated.
         """
@@ -363,11 +363,11 @@ class BlueprintAgent:
 
     @cached_property
     def start(self) -> AbstractState:
-        """The state of the abstract game at the beginning of a hand."""
+        """The abstract game's state at the beginning of a hand."""
         return AbstractState(0, max(self.game.rules.blinds), acted=False, sure=True)
 
     def at_turn(self, state: AbstractState, position: Betting) -> AbstractState:
-        """Return an abstract state, without its node if the decision there differs from that in the real game.
+        """Return an abstract state, without its node if its decision does not match the real game's.
 
         It matches if the same player is to act in the same round. Then `state` itself is returned.
         """
@@ -379,7 +379,7 @@ class BlueprintAgent:
     def after(
         self, state: AbstractState, before: Betting, action: str, me: int | None
     ) -> list[tuple[AbstractState, float]]:
-        """Return the states of the abstract game that an action may lead to, with their probabilities.
+        """Return the abstract states that an action may lead to, with their probabilities.
 
         There are one or two such states.
 
@@ -461,7 +461,7 @@ class BlueprintAgent:
 
 
 def mix_policies(tables: Sequence[ActionTable], weights: FloatArray) -> ActionTable:
-    """Mix several tables of action probabilities: return their weighted mean.
+    """Return the weighted mean of several tables of action probabilities.
 
     `weights` has the shape (tables, columns) or (tables, 1).
     """
@@ -474,10 +474,10 @@ def mix_policies(tables: Sequence[ActionTable], weights: FloatArray) -> ActionTa
 
 
 def action_draw(position: Betting) -> int:
-    """Return the number of the random draw with which an agent chooses its action at a decision."""
+    """Return the index of the random draw with which an agent chooses its action."""
     return 2 * len(position.history)
 
 
 def translation_draw(before: Betting) -> int:
-    """Return the number of the random draw with which an agent translates a bet to a size of its abstract game."""
+    """Return the index of the random draw with which an agent translates a bet."""
     return 2 * len(before.history) + 1

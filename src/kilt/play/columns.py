@@ -1,4 +1,4 @@
-"""Read logs with millions of hands quickly, into arrays with one entry for each hand.
+"""Read logs with millions of hands quickly, into arrays with one entry per hand.
 
 `acpc.read_hand` reads and checks a single line. Most lines of a log differ from earlier ones only in their cards. Each
 betting sequence with its payoffs, and each pair of names, is therefore checked only once. The cards of all hands that
@@ -57,7 +57,7 @@ class _CardText(NamedTuple):
 
 
 class LogReader:
-    """Reads logs of one game into arrays, and converts these arrays back to hands.
+    """Reads the logs of a game into arrays, and turns these back into hands.
 
     The same reader may read several logs.
 
@@ -152,7 +152,7 @@ class LogReader:
         return HandColumns(*columns), [faults[number] for number in sorted(faults)]
 
     def columns(self, hands: Iterable[Hand]) -> HandColumns:
-        """Convert hands to arrays with one entry for each hand, such as cards and winnings."""
+        """Convert hands to arrays with one entry per hand, such as cards and winnings."""
         rows = list(hands)
         held, size = self.game.rules.hole_cards, self._size
         cards = np.full((len(rows), size), NOT_DEALT, dtype=np.int8)
@@ -167,7 +167,7 @@ class LogReader:
         return HandColumns(number, end, pair, cards, won)
 
     def hands(self, columns: HandColumns) -> Iterator[Hand]:
-        """Convert arrays with one entry for each hand back to hands, and yield these one by one."""
+        """Convert arrays with one entry per hand back to hands, one by one."""
         held = self.game.rules.hole_cards
         for number, end, pair, cards, won in zip(*(column.tolist() for column in columns), strict=True):
             position = self.ends[end]
@@ -242,7 +242,7 @@ class LogReader:
 
 
 def readable_hands(text: str, game: Holdem, before: int = 0) -> tuple[list[Hand], list[str]]:
-    r"""Return the hands of a log, and an error message for each line that cannot be read.
+    r"""Return the hands of a log, and an error message for each unreadable line.
 
     Comments and scores are skipped. The hands may be of several matches. `before` is the number of lines before the
     text.

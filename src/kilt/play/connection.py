@@ -1,4 +1,4 @@
-"""Send and receive lines of text over a network connection, as the ACPC protocol requires."""
+"""Send and receive lines of text over a network connection, for the ACPC protocol."""
 
 from __future__ import annotations
 
@@ -27,7 +27,10 @@ class Lines:
             connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
     def send(self, line: str, seconds: float | None = None) -> None:
-        """Send a line. Raises PlayError after the time limit, or if the connection is closed."""
+        """Send a line.
+
+        Raises PlayError after the time limit, or if the connection is closed.
+        """
         try:
             self._connection.settimeout(seconds)
             self._connection.sendall(f"{line}\r\n".encode())
@@ -37,7 +40,7 @@ class Lines:
             raise PlayError(f"{self.who} hung up ({error.strerror or error})") from None
 
     def receive(self, deadline: float | None = None) -> str | None:
-        """Return the next line that is not a comment, or None if the other end has closed the connection.
+        """Return the next line that is not a comment, or None if the connection is closed.
 
         Raises TimeoutError at the deadline, in the time of `time.monotonic`, and PlayError if a line is too long or
         incomplete.

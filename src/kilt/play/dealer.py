@@ -1,4 +1,4 @@
-"""A dealer, which shuffles the cards, asks agents for their actions, and computes payoffs.
+"""Deal hands: shuffle the cards, ask agents for their actions, and compute payoffs.
 
 The dealer's seed, the number of the hand and the agents determine a hand completely. A duplicate hand has the same
 cards with the players swapped, so that luck cancels.
@@ -34,7 +34,7 @@ from kilt.play.dealer_kernels import SIZE, Words32, draw_cards, draw_keys
 
 
 class Cards(NamedTuple):
-    """The cards of a hand as card numbers: the private cards of both seats, and the board."""
+    """The cards of a hand as numbers: both seats' private cards, and the board."""
 
     holes: tuple[tuple[int, ...], tuple[int, ...]]  # [seat] private cards
     board: tuple[int, ...]  # public cards of all rounds
@@ -52,20 +52,17 @@ class Hand(NamedTuple):
 
     @property
     def board(self) -> tuple[int, ...]:
-        """The public cards that were dealt before the hand ended."""
+        """The public cards dealt before the hand ended."""
         return self.cards.board[: self.position.rules.board_size(self.position.round)]
 
     def from_seat(self, seat: int) -> PlayedHand:
-        """Return the hand from the point of view of one seat, which sees the opponent's cards only after a showdown.
-
-        The opponent's cards are included only after a showdown.
-        """
+        """Return the hand as one seat saw it, with the opponent's cards only after a showdown."""
         shown = self.cards.holes[1 - seat] if self.position.folded is None else ()
         return PlayedHand(self.position, seat, self.cards.holes[seat], self.board, shown, self.payoffs[seat])
 
 
 class Dealer:
-    """A dealer, which shuffles the cards, asks agents for their actions, and computes payoffs.
+    """Shuffles the cards, asks agents for their actions, and computes payoffs.
 
     Parameters
     ----------
@@ -90,12 +87,12 @@ class Dealer:
         return Cards(holes, tuple(drawn[2 * held :]))
 
     def keys(self, number: int) -> tuple[int, int]:
-        """Return a random 64-bit key for each seat, from which its agent draws all random numbers of the hand."""
+        """Return a random 64-bit key for each seat, from which its agent draws all random numbers."""
         drawn = self._random(number, "keys")
         return drawn.getrandbits(64), drawn.getrandbits(64)
 
     def deal_many(self, first: int, last: int) -> tuple[IntArray, npt.NDArray[np.uint64]]:
-        """Return the cards and the random keys of many hands.
+        """Return the cards and random keys of many hands.
 
         These are hands `first` to `last` − 1. The result is the same as that of `deal` and `keys`.
 
@@ -125,7 +122,7 @@ class Dealer:
         deal: int | None = None,
         thinking: list[DecisionTime] | None = None,
     ) -> Hand:
-        """Play one hand to its end. Agents that remember hands observe it.
+        """Play a hand to its end, and let agents that remember hands observe it.
 
         Parameters
         ----------
@@ -177,7 +174,7 @@ class Dealer:
         return hand._replace(notes=(first, second))
 
     def finish_hand(self, number: int, position: Betting, cards: Cards, players: tuple[str, str]) -> Hand:
-        """Compute the payoffs of a hand that has ended, and return the finished hand.
+        """Return a finished hand, with payoffs computed from its cards and bets.
 
         `players` are the names by seat.
         """

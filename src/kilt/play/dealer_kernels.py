@@ -1,4 +1,4 @@
-"""Deal cards in compiled code, with the same random numbers as Python's `random.Random`.
+"""Compiled dealing of cards, with the same random numbers as Python's `random.Random`.
 
 The generator is the Mersenne Twister MT19937 (Matsumoto and Nishimura 1998), as CPython seeds and reads it.
 """
@@ -18,7 +18,7 @@ Words32 = npt.NDArray[np.uint32]
 
 @inlined
 def mix_word(word: np.uint32, before: np.uint32, factor: np.uint32) -> np.uint32:
-    """Mix one word into the state of a Mersenne Twister, the random number generator, while it is seeded.
+    """Mix a word into the state of the random number generator (Mersenne Twister), as part of seeding.
 
     `before` is the previous word.
     """
@@ -27,7 +27,7 @@ def mix_word(word: np.uint32, before: np.uint32, factor: np.uint32) -> np.uint32
 
 @inlined
 def seed_generator(key: Words32, used: int, fresh: Words32, state: Words32) -> None:
-    """Seed a Mersenne Twister, the random number generator, with an array of words.
+    """Seed the random number generator (Mersenne Twister) with an array of words.
 
     This is ``init_by_array`` of its authors, for the first `used` words of `key`.
 
@@ -49,7 +49,7 @@ def seed_generator(key: Words32, used: int, fresh: Words32, state: Words32) -> N
 
 @inlined
 def next_word(state: Words32, number: int) -> np.uint32:
-    """Return the next 32-bit random number of a Mersenne Twister.
+    """Return the generator's next 32-bit random number (Mersenne Twister).
 
     `number` is how many have been drawn since seeding.
     """
@@ -67,7 +67,7 @@ def next_word(state: Words32, number: int) -> np.uint32:
 
 @kernel
 def draw_keys(key: Words32, used: IntArray, fresh: Words32, state: Words32, keys: npt.NDArray[np.uint64]) -> None:
-    """Draw two random 64-bit keys for each deal, one for each seat.
+    """Draw a random 64-bit key for each seat of each deal.
 
     They are written to `keys`.
 
@@ -84,7 +84,7 @@ def draw_keys(key: Words32, used: IntArray, fresh: Words32, state: Words32, keys
 def draw_cards(
     key: Words32, used: IntArray, fresh: Words32, state: Words32, deck: int, pooled: bool, cards: IntArray
 ) -> None:
-    """Draw random cards for each deal, as ``Random.sample(range(deck), …)`` does, and write them to `cards`.
+    """Draw random cards for each deal, exactly as Python's ``Random.sample(range(deck), …)`` does.
 
     Shape: [deal, card]. CPython draws cards from a pool if the sample is a large part of the deck (`pooled`); otherwise
     it draws until a card is new.

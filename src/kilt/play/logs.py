@@ -1,4 +1,4 @@
-"""Write logs of the hands that kilt plays, in the format of the ACPC dealer."""
+"""Write the logs of kilt's matches in the format of the ACPC dealer."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from kilt.play.match import Match
 
 
 class NewLog:
-    """A log file that is created only when the first line is written.
+    """A log file that is created when its first line is written.
 
     A match that never begins therefore leaves no file.
 
@@ -51,7 +51,7 @@ class NewLog:
 
 
 class MatchLog:
-    """The log of a match: a comment with the settings, the hands, and the final score.
+    """The log of a match: its settings as a comment, the hands, and the final score.
 
     Without a path, it writes nothing.
 
@@ -74,7 +74,7 @@ class MatchLog:
             self.file.close()
 
     def write(self, hand: Hand) -> None:
-        """Append a hand to the log. The first call also writes the settings of the match."""
+        """Append a hand to the log. The first call writes the match's settings, too."""
         if self.file and not self.file.begun:
             names = require_different_names(hand.players)
             self.file.write(f"# name/game/hands/seed {'.'.join(names)} {self.settings}\n")
@@ -82,7 +82,7 @@ class MatchLog:
             self.file.write(format_log_entry(hand))
 
     def end(self, match: Match, hands: int) -> None:
-        """Append the final score to the log, if all `hands` of the match were played."""
+        """Append the final score, if all `hands` of the match were played."""
         results = match.results if match.played is None else match.played
         per_unit = match.hands // len(match.results)
         if self.file and per_unit * len(results) == hands:

@@ -1,4 +1,4 @@
-"""Play matches between two players on several processes. Their number does not change the result.
+"""Play matches between two players on several processes, with the same result for any number of them.
 
 Processes are started on this machine, or are workers of an engine.
 
@@ -57,7 +57,7 @@ HandJudge: TypeAlias = Callable[[tuple[Agent, Agent], Sequence[Hand]], Sequence[
 
 
 class Chunk(NamedTuple):
-    """The results of one part of a match: a few hands, or a few duplicate pairs of hands."""
+    """The results of one part of a match, for several hands or duplicate pairs."""
 
     results: list[float]  # chips per hand that the first player won
     estimates: list[float]  # results of the `HandJudge`, if there is one
@@ -110,7 +110,7 @@ class Match:
 
 
 def load_once(player: Agent | str, load: Load | None) -> Agent:
-    """Return the agent with a given name. It is loaded only once per process.
+    """Return the agent with a given name, loaded once per process.
 
     If `player` is an agent, it is returned.
     """
@@ -123,7 +123,10 @@ def load_once(player: Agent | str, load: Load | None) -> Agent:
 
 @dataclass(frozen=True, eq=False)
 class MatchSetup:
-    """The settings of a match, from which any process can play any hand: the game, the players and the random seed."""
+    """A match's settings: the game, the players and the random seed.
+
+    Any process can play any hand with them.
+    """
 
     game: Holdem
     players: tuple[Agent | str, Agent | str]  # agents, or names from which `load` makes agents
@@ -134,12 +137,12 @@ class MatchSetup:
 
     @cached_property
     def agents(self) -> tuple[Agent, Agent]:
-        """The agents of both players. Agents given by name are loaded when they are first needed."""
+        """Both players' agents, loaded at first use if given by name."""
         return load_once(self.players[0], self.load), load_once(self.players[1], self.load)
 
     @cached_property
     def tables(self) -> list[tuple[Agent, Agent]]:
-        """The two agents at each table of the match. Duplicate matches have two tables.
+        """The two agents at each table of the match.
 
         A duplicate match has two tables, others have one.
         """
@@ -151,7 +154,7 @@ class MatchSetup:
 
     @property
     def remembers(self) -> bool:
-        """Whether one of the players remembers earlier hands.
+        """Whether one of the players learns from earlier hands.
 
         One process must then play all hands in order.
         """
@@ -164,18 +167,18 @@ class MatchSetup:
 
     @cached_property
     def compiled_match(self) -> BatchMatch | None:
-        """An object that plays this match in compiled code, or None unless both players are blueprint agents."""
+        """An object that plays this match in compiled code, or None if it needs Python."""
         if not BatchMatch.can_play(self.game, self.agents):
             return None
         return BatchMatch(self.dealer, cast(tuple[BlueprintAgent, BlueprintAgent], self.agents), self.duplicate)
 
     @property
     def chunk_size(self) -> int:
-        """How many hands, or duplicate pairs of hands, a process plays before it reports results."""
+        """The number of hands, or duplicate pairs, that a process plays before it reports results."""
         return UNITS if self.compiled_match else CHUNK
 
     def hands(self, unit: int, thinking: list[DecisionTime] | None = None) -> Iterator[Hand]:
-        """Play one hand, or both hands of a duplicate pair, and yield the finished hands.
+        """Play a hand, or both hands of a duplicate pair, and yield the finished hands.
 
         Both hands of a pair have the same deal.
 
@@ -191,7 +194,7 @@ class MatchSetup:
                 thinking[:] = [before + seats[(number + player) % 2] for player, before in enumerate(thinking)]
 
     def first_player_winnings(self, hand: Hand) -> float:
-        """Return the chips that the first player of the match won in a hand."""
+        """Return the first player's winnings in a hand, in chips."""
         return hand.payoffs[hand.number % 2]
 
     def play(self, first: int, last: int, keep: bool) -> Chunk:
@@ -303,7 +306,7 @@ def require_hand_limit(hands: int) -> None:
 
 
 def count_results(hands: int, *, duplicate: bool) -> int:
-    """Return how many independent results a match has: the number of duplicate pairs or, without them, of hands.
+    """Return the number of a match's independent results: duplicate pairs or, without them, hands.
 
     Raises PlayError if `hands` is invalid.
     """
@@ -316,7 +319,7 @@ def count_results(hands: int, *, duplicate: bool) -> int:
 
 
 def require_processes(number: int) -> None:
-    """Raise PlayError if the number of processes is less than 1."""
+    """Raise PlayError if the number of processes is below 1."""
     if number < 1:
         raise PlayError(f"a match cannot be played on {number} processes: use 1 or more")
 
@@ -385,7 +388,7 @@ def _fresh(table: MatchSetup) -> MatchSetup:
 def results_in_order(
     ask: Callable[[tuple[int, int]], Callable[[], T]], bounds: list[tuple[int, int]], workers: int
 ) -> Iterator[T]:
-    """Yield the results of a match part by part, in order, while workers play later parts.
+    """Yield a match's results part by part, in order, while workers play later parts.
 
     Enough parts are requested early to keep all workers busy.
     """

@@ -1,4 +1,4 @@
-r"""Play matches over a network with the ACPC protocol: a dealer for two players, and a client for one agent.
+r"""Play matches over a network by the ACPC protocol: a dealer for two players, and a client for an agent.
 
 A dealer listens on one port for each player, and announces the ports. A player connects, sends ``VERSION:2.0.0``, and
 receives the state of the match after every action; see `play.acpc` for the lines. Lines end with ``\r\n``; those that
@@ -63,7 +63,7 @@ _VERSIONS = re.compile(r"VERSION:2\.0\.[0-9]+")
 
 @dataclass(frozen=True)
 class Limits(Record):
-    """The limits that a dealer sets for each player, on time and on illegal actions.
+    """A dealer's limits on each player's time and illegal actions.
 
     The defaults are the competition's.
     """
@@ -88,13 +88,13 @@ class Limits(Record):
 
 
 class LogWriter(Protocol):
-    """The interface of logs to which a dealer writes, such as text files."""
+    """The interface of the logs to which a dealer writes."""
 
     def write(self, text: str, /) -> object:
         """Add text, which may be several lines."""
 
     def flush(self) -> object:
-        """Make the text written so far visible to other readers of the log."""
+        """Make the text written so far visible to the log's readers."""
 
 
 # The dealer ----------------------------------------------------------------------------------------------------------
@@ -113,7 +113,7 @@ def serve(
     announce: Callable[[tuple[int, int]], object] = lambda ports: None,
     warn: Callable[[str], object] = lambda warning: None,
 ) -> Score:
-    """Run a dealer: wait until two players have connected, and play a match with them by the ACPC protocol.
+    """Run a dealer: wait for two players to connect, and play a match by the ACPC protocol.
 
     Parameters
     ----------
@@ -225,7 +225,7 @@ class _Warnings:
         self._report, self._counts = report, Counter[str]()
 
     def add(self, player: str, text: str) -> None:
-        """Report a warning about a player. After a certain number of warnings, they are only counted."""
+        """Report a warning about a player, or only count it if there were many before."""
         self._counts[player] += 1
         count = self._counts[player]
         if count <= WARNINGS:
@@ -234,14 +234,14 @@ class _Warnings:
             self._report(f"{text} (number {count:,} about {player}; not all are reported)")
 
     def finish(self) -> None:
-        """Report how many warnings were only counted, for each player."""
+        """Report for each player how many warnings were only counted."""
         for player, count in self._counts.items():
             if count > WARNINGS:
                 self._report(f"there were {count:,} warnings about {player}")
 
 
 class NetworkMatch:
-    """A match between two players who have connected to this dealer.
+    """A match between two players who are connected to this dealer.
 
     Their protocol versions must have been checked.
     """
@@ -453,7 +453,7 @@ def play_over_connection(
     seed: int = 0,
     note: Callable[[int, str], object] = lambda number, text: None,
 ) -> int:
-    """Let an agent play a match over an open connection to a dealer. Returns the number of hands.
+    """Let an agent play a match over an open connection, and return the number of hands.
 
     See `play_agent`.
     """

@@ -1,4 +1,4 @@
-"""Let a person play against an agent: parse typed actions, put actions into words, and store the results.
+"""Let a person play against an agent: parse the person's input, and describe actions in words.
 
 A `Screen` shows the table, for example in a terminal. Chips are counted within the round, as at a real table: if each
 player has put in 300 before the flop, ``bet 300`` puts in 300 more. (The ACPC writes ``r600`` for this bet, which
@@ -132,7 +132,7 @@ def _number(text: str) -> int:
 
 
 def describe_action(position: Betting, action: str, *, third: bool = False) -> str:
-    """Describe an action in words, such as ``raise to 300`` or, in the third person, ``raises to 300``.
+    """Describe an action in words, such as ``raise to 300`` or ``raises to 300``.
 
     >>> from kilt.games import load_game
     >>> start = load_game("leduc").start()
@@ -169,7 +169,7 @@ def _keys(position: Betting) -> str:
 
 
 class Choice(NamedTuple):
-    """An action that a person may take, as an entry of a menu."""
+    """An action in a menu from which a person chooses."""
 
     key: str  # the key to type
     words: str  # the action in words
@@ -177,7 +177,7 @@ class Choice(NamedTuple):
 
 
 def action_menu(position: Betting) -> list[Choice]:
-    """Return the actions that a person may take at a position, as entries of a menu.
+    """Return the menu of a person's possible actions at a position.
 
     >>> from kilt.games import load_game
     >>> [tuple(choice) for choice in action_menu(load_game("holdem.nolimit.2p").start())]
@@ -198,7 +198,7 @@ def action_menu(position: Betting) -> list[Choice]:
 
 
 def usual_raises(position: Betting) -> list[Choice]:
-    """Return common raise sizes for buttons on a screen, smallest first.
+    """Return common raise sizes for buttons, smallest first.
 
     There are none if the person cannot choose between sizes.
 
@@ -220,14 +220,14 @@ def usual_raises(position: Betting) -> list[Choice]:
 
 @runtime_checkable
 class Adviser(Protocol):
-    """The interface of agents that can advise a person, because their action probabilities are known."""
+    """The interface of agents that can advise a person, since their action probabilities are known."""
 
     def probabilities(self, observation: Observation) -> list[tuple[str, float]]:
         """Return pairs of a legal action in ACPC notation and its probability."""
 
 
 def advised_actions(agent: Agent, observation: Observation) -> list[tuple[str, float]] | None:
-    """Return the actions that an agent would take in the person's place, with their probabilities.
+    """Return an agent's actions in the person's place, with their probabilities.
 
     The likeliest action comes first.
 
@@ -248,7 +248,7 @@ def advised_actions(agent: Agent, observation: Observation) -> list[tuple[str, f
 
 
 class TurnView(NamedTuple):
-    """What a screen shows when it is the person's turn: the pot, the stacks, and the possible actions."""
+    """What a screen shows at the person's turn: the pot, the stacks, and the possible actions."""
 
     pot: int
     stacks: tuple[int, int] | None  # remaining chips of the person and the opponent; None if unlimited
@@ -266,13 +266,13 @@ class Ending(NamedTuple):
 
 
 class Screen(Protocol):
-    """The interface of screens on which a person plays, such as the terminal or the web page.
+    """The interface of screens for a person, such as the terminal or the web page.
 
     Cards are two letters each, such as ``As``.
     """
 
     def begin(self, number: int, seat: str, hand: tuple[str, ...]) -> None:
-        """Show that a new hand begins, with the person's seat and cards."""
+        """Announce a new hand, with the person's seat and cards."""
 
     def acted(self, mine: bool, words: str) -> None:
         """Show an action of either player, described in words.
@@ -281,10 +281,10 @@ class Screen(Protocol):
         """
 
     def dealt(self, name: str, board: tuple[str, ...], hand: tuple[str, ...], made: str) -> None:
-        """Show the cards of a new round: the board, the person's hand, and what the hand makes, in words."""
+        """Show a new round's cards: the board, the person's hand, and what it makes."""
 
     def ask(self, view: TurnView, *, again: bool) -> str:
-        """Ask the person for an action, and return the text that the person types.
+        """Ask the person for an action, and return the typed text.
 
         `again` is True after invalid input. Raises EOFError if the input ends.
         """
@@ -293,10 +293,10 @@ class Screen(Protocol):
         """Show what was wrong with the person's input."""
 
     def advise(self, advice: list[tuple[str, float]] | None) -> None:
-        """Show which actions an agent advises, after the person has asked for advice."""
+        """Show an agent's advice, for which the person has asked."""
 
     def explain(self) -> None:
-        """Show which input is accepted, after the person has asked for help."""
+        """Show the accepted input, for which the person has asked."""
 
     def end(self, ending: Ending) -> None:
         """Show how a hand ended."""
@@ -304,7 +304,10 @@ class Screen(Protocol):
 
 @dataclass
 class Person:
-    """An agent that asks a person for each action. If the person leaves, EOFError aborts the hand."""
+    """An agent that asks a person for each action.
+
+    If the person leaves, EOFError aborts the hand.
+    """
 
     name: str
     screen: Screen
@@ -312,11 +315,11 @@ class Person:
     _told: int = field(default=0, repr=False)  # number of moves of the hand that were shown
 
     def forget_shown_moves(self) -> None:
-        """Forget which moves have been shown on the screen, because a new hand begins."""
+        """Forget which moves are on the screen, because a new hand begins."""
         self._told = 0
 
     def act(self, observation: Observation) -> str:
-        """Ask the person for an action until it is legal, and return it."""
+        """Ask the person for an action until it is legal."""
         position = observation.position
         self.show_moves(position, observation.hand, observation.board, position.actor)
         view = TurnView(
@@ -340,7 +343,7 @@ class Person:
                 self.screen.tell(str(error))
 
     def show_moves(self, position: Betting, hand: Sequence[int], board: Sequence[int], me: int) -> None:
-        """Show the person all moves of the hand that are not yet on the screen.
+        """Show the person all moves that are not yet on the screen.
 
         `me` is the person's seat.
         """
@@ -358,7 +361,7 @@ class Person:
 
 
 def duplicate_deals(hands: int, seed: int = 0) -> list[int]:
-    """For a duplicate match between a person and an agent, return which deal each hand uses.
+    """Return the deal of each hand in a duplicate match between a person and an agent.
 
     The players swap seats every hand.
 
@@ -390,7 +393,7 @@ def duplicate_deals(hands: int, seed: int = 0) -> list[int]:
 
 
 class Session:
-    """A session of hands between a person and an agent, who swap seats after every hand.
+    """Hands between a person and an agent, who swap seats after each one.
 
     A hand that is aborted does not count.
 
@@ -437,17 +440,17 @@ class Session:
 
     @property
     def total(self) -> int:
-        """The chips that the person has won in the session."""
+        """The person's total winnings in the session, in chips."""
         return sum(self.won)
 
     @property
     def best_hand(self) -> int:
-        """The number of the hand in which the person won the most chips, counted from 0."""
+        """The index of the hand with the person's largest win."""
         return self.won.index(max(self.won))
 
     @property
     def worst_hand(self) -> int:
-        """The number of the hand in which the person lost the most chips, counted from 0."""
+        """The index of the hand with the person's largest loss."""
         return self.won.index(min(self.won))
 
     def play(self) -> Hand:

@@ -1,4 +1,4 @@
-"""Read and write hands in the Poker Hand History format (PHH), in which each hand is a TOML table.
+"""Read and write the Poker Hand History format (PHH), in which each hand is a TOML table.
 
 The format supports many games. Of these, kilt supports heads-up limit and no-limit Texas hold'em. Other programs, such
 as pokerkit, read the format too.
@@ -42,13 +42,13 @@ def write_phh(hand: Hand) -> str:
 
 
 def write_phhs(hands: Iterable[Hand]) -> Iterator[str]:
-    """Yield the text of each hand for a ``.phhs`` file, which holds many hands. They are numbered from 1."""
+    """Yield the text of each hand for a ``.phhs`` file, numbered from 1."""
     for number, hand in enumerate(hands, start=1):
         yield f"[{number}]\n{write_phh(hand)}\n"
 
 
 def is_phh(text: str) -> bool:
-    """Return whether a text contains hands in PHH format, as opposed to the log of an ACPC dealer."""
+    """Return whether a text has hands in PHH format, rather than an ACPC dealer's log."""
     return bool(_KEY.search(text))
 
 

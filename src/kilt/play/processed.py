@@ -1,4 +1,4 @@
-"""An agent that plays another agent's strategy after post-processing, such as rounding off small probabilities.
+"""An agent that plays another agent's strategy after post-processing, such as dropping unlikely actions.
 
 >>> from kilt.games.gamedef import load_definition
 >>> from kilt.play.tree_agent import TreeAgent
@@ -28,7 +28,7 @@ from kilt.strategy.postprocess import Rule, apply_rows
 
 @dataclass(frozen=True)
 class ProcessedAgent:
-    """An agent that plays another agent's strategy, and post-processes the action probabilities at each decision.
+    """An agent that plays another agent's strategy with post-processed action probabilities.
 
     Attributes
     ----------
@@ -48,14 +48,14 @@ class ProcessedAgent:
     rule: Rule
 
     def act(self, observation: Observation) -> str:
-        """Return an action drawn with the post-processed probabilities."""
+        """Return a random action by the post-processed probabilities."""
         position = observation.position
         policy = self.policy(position, observation.board)
         row = policy.table[:, policy.column[self.game.deck.hole_index(observation.hand)]]
         return draw_action(policy.actions, row.tolist(), observation.draw(action_draw(position)))
 
     def policy(self, position: Betting, board: tuple[int, ...]) -> PublicPolicy:
-        """Return the post-processed action probabilities of the player to act, for every private hand.
+        """Return the post-processed action probabilities, for every private hand of the player to act.
 
         They are 0 for hands without a strategy.
         """

@@ -1,4 +1,4 @@
-"""A client for Slumbot, a public agent for no-limit hold'em with stacks of 200 big blinds, over its HTTP API.
+"""A client for Slumbot's HTTP API: Slumbot is a public agent for no-limit hold'em with 200 big blinds.
 
 A request is a POST of JSON to ``URL/login`` (optional), ``URL/new_hand`` or ``URL/act``. The answer describes the state
 of the hand: `client_pos` (0 for the big blind, 1 for the button), `hole_cards`, `board` and `action`, and, at the end
@@ -47,22 +47,25 @@ Reply = dict[str, Any]  # an answer, as a JSON object
 
 
 class RequestError(PlayError):
-    """Raised if a request to Slumbot failed, but may succeed when it is repeated."""
+    """Raised if a request to Slumbot failed, but may succeed if repeated."""
 
 
 class RefusedError(PlayError):
-    """Raised if Slumbot refused a request, so that repeating it would not help."""
+    """Raised if Slumbot refused a request, so that a repetition would not help."""
 
 
 class BrokenHandError(PlayError):
-    """Raised if a hand cannot be finished, because Slumbot and this client disagree about its actions."""
+    """Raised if a hand cannot be finished because Slumbot and this client disagree about its actions."""
 
 
 # Actions -------------------------------------------------------------------------------------------------------------
 
 
 def read_actions(text: str, game: Holdem) -> Betting:
-    """Parse actions in Slumbot's notation. Returns the position after them; raises PlayError if one is not legal."""
+    """Parse actions in Slumbot's notation, and return the position after them.
+
+    Raises PlayError if an action is not legal.
+    """
     position, at = game.start(), 0
     while at < len(text):
         action = _ACTION.match(text, at)
@@ -130,7 +133,7 @@ class SlumbotHand(NamedTuple):
 
 
 def parse_state(reply: Reply, number: int, game: Holdem) -> MatchState:
-    """Parse the state of a hand from Slumbot's reply.
+    """Parse a hand's state from Slumbot's reply.
 
     `number` is the number of the hand.
 
@@ -234,7 +237,7 @@ class AgentError(PlayError):
 
 @dataclass(frozen=True)
 class ClientConfig(Record):
-    """Settings of `SlumbotClient`: the URL of the API, the time limit, and the number of retries.
+    """Settings of `SlumbotClient`: the API's URL, the time limit, and the number of retries.
 
     Parameters
     ----------
@@ -292,7 +295,7 @@ class SlumbotClient:
         self._opener = urllib.request.build_opener(*proxies)
 
     def login(self, user: str, password: str) -> None:
-        """Log in to an account of Slumbot, under whose name the next hands are played.
+        """Log in to a Slumbot account, under which the next hands are played.
 
         Later sessions log in again.
         """
@@ -318,7 +321,7 @@ class SlumbotClient:
             return self._keep_token(self._retried("new_hand", self._session()))
 
     def act(self, increment: str, before: str) -> Reply:
-        """Send this player's action to Slumbot, and return Slumbot's reply.
+        """Send this player's action to Slumbot, and return its reply.
 
         The action is in Slumbot's notation. `before` are the earlier actions of the hand.
 
@@ -338,7 +341,7 @@ class SlumbotClient:
         return self._keep_token(reply)
 
     def forget_session(self) -> None:
-        """Forget the token of the session, so that the next hand opens a new session.
+        """Forget the session's token, so that the next hand opens a new session.
 
         Logs in again if there is an account.
         """

@@ -1,4 +1,4 @@
-"""Play a match against Slumbot, and log each finished hand. An interrupted match continues from its log.
+"""Play a match against Slumbot with a log, from which an interrupted match continues.
 
 The log is an ACPC log with comments. A comment ``# slumbot hand {…}`` holds Slumbot's last answer of a hand, from which
 kilt restores the hand. The ``STATE`` line after it is for other readers, such as `kilt evaluate log`. If the process is
@@ -58,7 +58,7 @@ class _OtherMatchError(PlayError):
 
 
 class SlumbotLog:
-    """The log of a match against Slumbot. While it is open, no other process can write to it.
+    """The log of a match against Slumbot, locked against other processes while open.
 
     Parameters
     ----------
@@ -112,7 +112,7 @@ class SlumbotLog:
         self._held.close()
 
     def add(self, hand: SlumbotHand, note: str = "") -> None:
-        """Append a hand with its player's note to the log. When the method returns, the hand is on disk."""
+        """Append a hand with its player's note, and wait until it is on disk."""
         if hand.hand and note:
             notes = (note, "") if hand.seat == 0 else ("", note)
             hand = hand._replace(hand=hand.hand._replace(notes=notes))
@@ -121,7 +121,7 @@ class SlumbotLog:
         self.hands.append(hand)
 
     def give_up(self, reason: str) -> None:
-        """Write to the log that a hand could not be finished, and why."""
+        """Record in the log that a hand could not be finished, and why."""
         with os_errors(f"the log {self.file} cannot be written"):
             self._write(f"{_BROKEN}{' '.join(reason.split())}\n")
         self.broken += 1

@@ -1,4 +1,4 @@
-"""The agent that plays a solved strategy of a small game.
+"""The agent that plays a solved strategy in a small game.
 
 >>> from kilt.games.gamedef import load_definition
 >>> from kilt.tree.best_response import uniform
@@ -24,7 +24,7 @@ from kilt.strategy.table import Strategy
 
 @dataclass(frozen=True)
 class StrategyAgent:
-    """An agent that plays a strategy of a small game, with action probabilities for every information set.
+    """An agent that plays a strategy of a small game, looked up by information set.
 
     Attributes
     ----------
@@ -41,13 +41,13 @@ class StrategyAgent:
     strategy: Strategy
 
     def act(self, observation: Observation) -> str:
-        """Return an action drawn with the probabilities of the player's information set."""
+        """Return a random action by the probabilities of the player's information set."""
         position = observation.position
         row = self._row(position, self.game.deck.name(observation.hand), observation.board)
         return draw_action(tuple(row), tuple(row.values()), observation.draw(action_draw(position)))
 
     def policy(self, position: Betting, board: tuple[int, ...]) -> PublicPolicy:
-        """Return the action probabilities of the player to act, for every private hand.
+        """Return the action probabilities for every private hand of the player to act.
 
         They are 0 for hands that share a card with the board.
         """

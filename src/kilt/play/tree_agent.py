@@ -1,4 +1,4 @@
-"""The agent that plays a solved strategy of a large game, with probabilities for every board and hand.
+"""The agent that plays a large game's solved strategy, with probabilities for every board and hand.
 
 The table is in memory, mapped from a file, or unpacked from disk.
 
@@ -30,7 +30,7 @@ KEPT = 1024  # largest number of cached positions at the beginning of rounds
 
 @dataclass(frozen=True)
 class TreeAgent:
-    """An agent that plays a strategy with action probabilities for every decision, on every board and with every hand.
+    """An agent that plays a strategy with probabilities for every decision, board and hand.
 
     Attributes
     ----------
@@ -57,14 +57,14 @@ class TreeAgent:
         return self.tree.holdem
 
     def act(self, observation: Observation) -> str:
-        """Return an action drawn with the probabilities of the player's hand."""
+        """Return a random action by the probabilities of the player's hand."""
         position = observation.position
         place = self._place(position, observation.board)
         row = self.tree.strategy(self.table, place)[:, self.game.deck.hole_index(observation.hand)]
         return draw_action(self.tree.actions(place), row.tolist(), observation.draw(action_draw(position)))
 
     def policy(self, position: Betting, board: tuple[int, ...]) -> PublicPolicy:
-        """Return the action probabilities of the player to act, for every private hand.
+        """Return the action probabilities for every private hand of the player to act.
 
         They are 0 for hands that share a card with the board.
         """

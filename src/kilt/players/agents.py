@@ -81,7 +81,7 @@ _CLASS = re.compile(r"(.+\.py):([^:]*)", re.DOTALL)
 
 
 def load_once(name: str) -> Agent:
-    """Return the agent with a given name. It is loaded only once per process.
+    """Return the agent with a given name, loaded once per process.
 
     Other processes of a match import this function by name.
     """
@@ -131,7 +131,7 @@ def load_agent(spec: str | Path) -> Agent:
 
 
 def is_whole_game(place: Path) -> bool:
-    """Return whether a folder holds the strategy of a game that was solved without an abstraction."""
+    """Return whether a folder holds a strategy solved without an abstraction."""
     return exists(place / STRATEGY) and stored_form(place / STRATEGY) != ABSTRACT
 
 
@@ -150,13 +150,16 @@ def _written(name: str) -> int:
 
 
 def own_game(agent: Agent) -> Holdem | None:
-    """Return the game for which an agent was made, or None if it can play any poker game."""
+    """Return the game for which an agent was made, or None if it plays any poker game."""
     game = getattr(agent, "game", None)
     return game if isinstance(game, Holdem) else None
 
 
 def game_for(agent: Agent, game: Holdem | None = None) -> Holdem:
-    """Return the game that an agent plays: its own, or else the given one. Raises PlayError if they do not match."""
+    """Return the game that an agent plays, which is its own or else the given one.
+
+    Raises PlayError if they do not match.
+    """
     own = own_game(agent) or game
     if own is None:
         raise PlayError(f"{agent.name} plays any poker game: give the `game`")
@@ -205,7 +208,7 @@ def _solved_here(spec: str) -> StrategyAgent:
 
 
 def blueprint_folder(spec: str) -> tuple[Path, list[str]]:
-    """Split an agent's name such as ``RUN@RULE``. Returns the folder of the run, and the parts after each @.
+    """Split an agent's name such as ``RUN@RULE`` into the run's folder and the parts after each @.
 
     If there is no such folder, the path is the whole name, and the list is empty.
     """
@@ -222,7 +225,7 @@ def chooses_rule(spec: str) -> bool:
 
 
 def uses_resolving(run: str | Path) -> bool:
-    """Return whether the agent of a run solves subgames while it plays, as its configuration may request."""
+    """Return whether a run's agent re-solves subgames during play, as its configuration may request."""
     place, rest = blueprint_folder(str(run))
     stored = place / STRATEGY
     if BLUEPRINT in rest or not exists(stored) or kind_of(stored) != KIND:
@@ -231,7 +234,7 @@ def uses_resolving(run: str | Path) -> bool:
 
 
 def describe_strategy(agent: Agent) -> str:
-    """Describe in words which solved strategy an agent plays. Empty for agents without a solved strategy.
+    """Describe in words which solved strategy an agent plays, if any.
 
     >>> describe_strategy(BASELINES["always-call"])
     ''
@@ -255,7 +258,7 @@ def describe_strategy(agent: Agent) -> str:
 
 
 def strategies_to_evaluate(spec: str, agent: Agent) -> tuple[str, ...]:
-    """Return the names of all strategies of a player that should be evaluated. The played one comes first.
+    """Return the names of all strategies of a player that should be evaluated, with the played one first.
 
     The average strategy is second if the player is a run that post-processes it, and if the name has no ``@RULE``.
     """
@@ -265,13 +268,13 @@ def strategies_to_evaluate(spec: str, agent: Agent) -> tuple[str, ...]:
 
 
 def describe_blueprint(agent: BlueprintAgent) -> str:
-    """Describe in words the strategy that a blueprint's table contains, without the effect of re-solving."""
+    """Describe in words the strategy in a blueprint's table, without re-solving."""
     how = f"{AS_PLAYED} without re-solving" if RESOLVE in agent.blueprint.figures.get("agent", {}) else AS_PLAYED
     return strategy_name(agent.rule, agent.blueprint.figures, how)
 
 
 def blueprint_agent(spec: str) -> BlueprintAgent:
-    """Load the agent of a blueprint from a folder name, which may end with ``@`` and a post-processing rule."""
+    """Load a blueprint's agent from its folder name, with an optional ``@`` and a post-processing rule."""
     place, rest = blueprint_folder(spec)
     if any(part.partition(":")[0] == RESOLVE for part in rest):
         raise PlayError(

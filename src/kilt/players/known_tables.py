@@ -1,4 +1,4 @@
-"""Compute the strategy of an agent as a table of probabilities, so that it can be evaluated exactly.
+"""Tabulate the strategy of an agent, so that it can be evaluated exactly.
 
 >>> problem, table = agent_profile("leduc", "always-call")
 >>> from kilt.evaluate.evaluator import evaluator_for
@@ -33,7 +33,7 @@ HABITS = {name: alias for alias, name in ALIASES.items()}  # baseline to its nam
 
 
 def agent_profile(game: str | Game, agent: str | Agent, threads: int = 1) -> tuple[Problem, Array]:
-    """Return an agent's strategy for both seats as a table, and the game in a form that can be evaluated.
+    """Tabulate an agent's strategy for both seats, and return it with its game.
 
     The agents in `AGENTS` ignore their cards, so that large games are possible too. For any other agent, the method
     `policy` is called at every public state, and the game must be small enough for a flat tree.
@@ -83,7 +83,7 @@ def _rules(game: str | Game, agent: str) -> Holdem:
 
 
 def tabulate_policy(agent: PolicyAgent, game: Holdem, tree: FlatTree) -> FloatArray:
-    """Return the probabilities of an agent's actions at all information sets of a small game.
+    """Tabulate an agent's strategy: return its action probabilities at all information sets of a small game.
 
     Parameters
     ----------

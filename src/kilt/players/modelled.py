@@ -1,4 +1,4 @@
-"""Build models of opponents: count the actions of players in logs."""
+"""Build opponent models by counting the actions of players in logs."""
 
 from __future__ import annotations
 
@@ -32,7 +32,10 @@ from kilt.strategy.translate import Mapping, pseudo_harmonic
 
 
 def log_text(path: Path) -> str:
-    """Return the text of a log file. Raises ArtifactError if the file cannot be read."""
+    """Return the text of a log file.
+
+    Raises ArtifactError if the file cannot be read.
+    """
     with artifact.os_errors(f"{path} cannot be read"):
         return decode_log(path.read_bytes())
 
@@ -108,7 +111,7 @@ def _whole_game(game: str | Holdem, player: str, form: str | None, mucked: str) 
 def model_opponent(
     logs: str | Path | Sequence[str | Path], player: str, target: str | Path, *, mucked: str = SHOWN, skip: bool = False
 ) -> OpponentModel:
-    r"""Build a model of an opponent by counting the player's actions at each information set in logged hands.
+    r"""Build an opponent model by counting a player's actions at each information set of logged hands.
 
     Parameters
     ----------

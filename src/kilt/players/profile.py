@@ -1,4 +1,4 @@
-"""References to strategies that should be evaluated: the strategies of a run, or that of an agent.
+"""References to strategies for evaluation: those of a run, or that of an agent.
 
 A run has two strategies if its agent post-processes: the average strategy of its solver, and the strategy that its
 agent plays. `StrategyRef.all_of_run` returns both, and their attribute `strategy` tells them apart.
@@ -59,7 +59,7 @@ KEPT = "best-responses"  # folder in a run for best responses that are computed 
 
 @dataclass(frozen=True)
 class StrategyRef:
-    """A reference to the strategy of a run or an agent, which is loaded only when it is evaluated.
+    """A reference to a strategy of a run or an agent, which is loaded when it is evaluated.
 
     Attributes
     ----------
@@ -86,7 +86,7 @@ class StrategyRef:
 
     @classmethod
     def of_run(cls, run: Path) -> StrategyRef:
-        """Return a reference to the strategy of a run, given by name.
+        """Return a reference to a run's strategy, given the run's name.
 
         Raises RunError if the run has no strategy yet. The name of a run stands for its solved strategy. ``RUN@RULE``
         and the folder of an exported agent stand for the strategy as played.
@@ -127,7 +127,7 @@ class StrategyRef:
     def load(
         self, threads: int = 1, *, shared: bool = False, device: str = CPU
     ) -> tuple[Evaluator[Any], Array, dict[str, Any]]:
-        """Load the strategy, together with the evaluator of its game and the measurements saved with it.
+        """Load the strategy with its game's evaluator and its saved measurements.
 
         The evaluator computes exploitability. If workers share the game (`shared`), the game is stored with vectors of
         hands, as it is for several threads.
@@ -160,7 +160,7 @@ class StrategyRef:
     def flop_responses(
         self, problem: AbstractProblem, strategy: Array, flops: int | None = None, seed: int = 0, device: str = CPU
     ) -> FlopResponses:
-        """Return a computation of best responses to a run's strategy, one flop at a time.
+        """Return a computation of best responses to a run's strategy, flop by flop.
 
         Results of finished flops are read from the run's folder.
 
@@ -191,14 +191,14 @@ class StrategyRef:
         return FlopResponses.open(walks, name, problem.abstract.fingerprint, path, draws)
 
     def response_values(self, walks: Walks, engine: Engine, workers: int) -> tuple[tuple[float, float], float]:
-        """Return what best responses win in both seats, and the value of the strategy itself for player 0.
+        """Return the winnings of best responses in both seats, and the strategy's own value for player 0.
 
         Workers compute them: see `evaluate.responses`.
         """
         return response_values(walks, _walks, (self._anywhere,), engine, workers)
 
     def flop_crew(self, problem: AbstractProblem, engine: Engine, workers: int) -> Crew:
-        """Start workers that compute best responses to the strategy, one flop at a time.
+        """Start workers that compute best responses to the strategy, flop by flop.
 
         Each needs the memory of one thread.
         """
@@ -254,14 +254,14 @@ def _flop_walks(subject: StrategyRef) -> FlopWalks:
 
 
 class AsPlayed(NamedTuple):
-    """The strategy that the agent of a run plays, after post-processing: its name and its exploitability."""
+    """The strategy that a run's agent plays after post-processing: its name and exploitability."""
 
     strategy: str  # name of the strategy
     exploitability: float  # chips per game
 
 
 def measure_as_played(run: Run) -> AsPlayed | None:
-    """Compute the exploitability of the strategy that the agent of a run plays, after post-processing.
+    """Compute the exploitability of the strategy that a run's agent plays after post-processing.
 
     Returns None if the agent plays the solved strategy, if the run has no folder, or if its evaluator measures win
     rates because best responses take too long. `StrategyRef.all_of_run` finds both strategies of any run.

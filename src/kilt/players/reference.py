@@ -1,4 +1,4 @@
-"""Turn anything that stands for a player, such as a name or a run, into a `Player` object.
+"""Turn a name, a run or a strategy into a `Player` that can play or be evaluated.
 
 >>> caller = player("always-call", "leduc")
 >>> caller.agent.name, round(caller.profile().exploitability(), 6)
@@ -59,17 +59,17 @@ Who: TypeAlias = "str | Path | Agent | Run | StoredRun | Strategy | VectorStrate
 
 
 class PlayerNames(Protocol):
-    """The interface of objects that decide which names stand for players."""
+    """The interface of objects that know which names stand for players."""
 
     def reference(self, name: str) -> str:
-        """Return the name by which `kilt.players.agents.load_agent` loads a player.
+        """Return the name by which `load_agent` loads a player.
 
         Raises PlayError for an unknown name.
         """
 
 
 class AnyPlayerName:
-    """The names of players in commands and in Python: all names and paths that `load_agent` understands."""
+    """The names of players in commands and in Python, which are all names and paths of `load_agent`."""
 
     def reference(self, name: str) -> str:
         """Return the name unchanged."""
@@ -80,7 +80,7 @@ ANY_PLAYER_NAME = AnyPlayerName()
 
 
 class Profile(NamedTuple):
-    """A player's strategy for both seats, with an evaluator that computes its exploitability.
+    """A player's strategy for both seats, with an evaluator for its exploitability.
 
     Attributes
     ----------
@@ -100,7 +100,7 @@ class Profile(NamedTuple):
     strategy: str
 
     def exploitability(self) -> float:
-        """Return the exploitability in chips per game, averaged over both seats.
+        """Return the strategy's exploitability in chips per game, averaged over both seats.
 
         Raises RunError if the game is too large.
         """
@@ -114,7 +114,7 @@ class Profile(NamedTuple):
 
 @dataclass(frozen=True)
 class Player:
-    """A player in the widest sense: an agent that plays, a strategy that is evaluated, or both.
+    """A player: an agent that plays, a strategy that is evaluated, or both.
 
     Attributes
     ----------
@@ -139,7 +139,10 @@ class Player:
 
     @property
     def agent(self) -> Agent:
-        """The agent that plays matches. Raises PlayError if the game is not poker."""
+        """The agent that plays matches.
+
+        Raises PlayError if the game is not poker.
+        """
         if self.spec is not None:
             return load_once(self.spec)
         if self._agent is None:
@@ -147,7 +150,7 @@ class Player:
         return self._agent()
 
     def at(self, game: Holdem | None = None) -> tuple[Agent, Holdem]:
-        """Return the player's agent and the poker game that it plays, which is `game` if given.
+        """Return the player's agent, and the poker game that it plays.
 
         Raises PlayError if the agent cannot play the game.
 
@@ -162,7 +165,7 @@ class Player:
     def strategies(
         self, game: str | Game | None = None, warn: Callable[[str], None] = lambda text: None
     ) -> tuple[StrategyRef, ...]:
-        """Return references to all strategies of the player. The one that the player's name stands for comes first.
+        """Return references to all strategies of the player, with the one that its name stands for first.
 
         A run whose agent post-processes has two strategies: the average strategy, and the strategy as played. If
         memory cannot hold one of them, it is omitted, and `warn` is called.
@@ -186,7 +189,7 @@ class Player:
     def profile(
         self, game: str | Game | None = None, *, threads: int = 1, device: str = CPU, as_played: bool = False
     ) -> Profile:
-        """Return the player's strategy as a table, with an evaluator that computes its exploitability.
+        """Return the player's strategy as a table, with an evaluator for its exploitability.
 
         Parameters
         ----------
@@ -211,7 +214,7 @@ class Player:
 
 @file_errors()
 def player(who: Who, game: str | Game | None = None, *, names: PlayerNames = ANY_PLAYER_NAME) -> Player:
-    """Return a `Player` for anything that can play or be evaluated, such as a name, a run, a strategy or an agent.
+    """Return a `Player` for a name, a run, a strategy or an agent.
 
     Parameters
     ----------
@@ -274,7 +277,7 @@ def _named(spec: str, shown: str, game: str | Game | None) -> Player:
 
 
 def is_run_name(spec: str) -> bool:
-    """Return whether a name is that of a run or an exported agent, perhaps followed by a post-processing rule."""
+    """Return whether a name is that of a run or exported agent, with an optional post-processing rule."""
     if spec.startswith((PORTFOLIO, SEATS)):
         return False
     place, _ = blueprint_folder(spec)

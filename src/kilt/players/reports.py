@@ -1,4 +1,4 @@
-"""Sanity checks of a player: one report for each of its strategies."""
+"""Sanity checks of a player, with one report for each of its strategies."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from kilt.tree.betting import betting_size
 
 
 def sanity_reports(who: Who, deals: int = DEALS, seed: int = 0, game: str | Game | None = None) -> tuple[Report, ...]:
-    """Run the sanity checks on each strategy of a player, and return their reports.
+    """Check each strategy of a player for blunders, and return a report on each.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Compute several counter-strategies to an opponent model in parallel, one in each worker process.
+"""Compute several counter-strategies to an opponent model in parallel, one per worker process.
 
 Each run begins in this process, which writes its folder, and is finished by the next free worker. If a worker is lost,
 another one resumes the run from its last checkpoint, and gets the same strategy.
@@ -23,7 +23,7 @@ from kilt.solve.abstract_problem import AbstractProblem
 
 
 class SolvedAnswer(NamedTuple):
-    """The result of a run that has computed a counter-strategy to an opponent model."""
+    """The result of a run that computed a counter-strategy."""
 
     last: Step
     exploitability_mbb: float  # of its average strategy, in mbb/g; nan if unknown
@@ -36,7 +36,7 @@ def solve_answers(
     budget: Budget | None = None,
     tick: Callable[[float], None] = lambda share: None,
 ) -> list[SolvedAnswer]:
-    """Compute several counter-strategies in parallel, with the workers of an engine.
+    """Compute several counter-strategies in parallel on an engine's workers.
 
     Parameters
     ----------
@@ -53,7 +53,7 @@ def solve_answers(
 
 
 def solve_answer(folder: Path, budget: Budget | None = None) -> SolvedAnswer:
-    """Finish the run of one counter-strategy. It continues from the last checkpoint in its folder."""
+    """Finish the run of one counter-strategy, from the last checkpoint in its folder."""
     run = resume(folder, budget=budget)
     last = run.finish()
     mbb = run.problem.mbb(last.exploitability)
@@ -61,7 +61,7 @@ def solve_answer(folder: Path, budget: Budget | None = None) -> SolvedAnswer:
 
 
 def exploitation(run: Run) -> Estimate:
-    """Return how much a counter-strategy wins against the opponent that it was computed for, in mbb per hand.
+    """Return a counter-strategy's win rate against the opponent that it exploits, in mbb per hand.
 
     It is a mean over both seats.
     """

@@ -1,4 +1,4 @@
-"""Budgets of runs: limits on iterations, time and exploitability. Also estimates the remaining time."""
+"""Limit runs by iterations, time or exploitability, and estimate their remaining time."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from kilt.solve.problem import big_blind_of
 
 
 class Step(NamedTuple):
-    """A measurement of a run after some iterations: the time spent, the exploitability and the value."""
+    """A measurement during a run: the time spent, the exploitability and the value after some iterations."""
 
     iterations: int
     seconds: float  # of work, checkpoints and measurements included, compilation not
@@ -31,7 +31,7 @@ class Step(NamedTuple):
 
 @dataclass(frozen=True)
 class Budget:
-    """Limits of a run, such as iterations and minutes. The run stops at the first limit that it reaches.
+    """The limits of a run, such as iterations and minutes. The first one reached ends the run.
 
     All limits are totals, including the work before a resume.
 
@@ -71,7 +71,7 @@ class Budget:
 
 
 def time_left(budget: Budget, steps: Sequence[Step], iterations: int, seconds: float) -> float | None:
-    """Estimate the remaining seconds of a run at its current speed. Returns None if they are unknown.
+    """Estimate a run's remaining seconds at its current speed, or return None.
 
     The estimate assumes that exploitability falls as a power of the iterations, as in the latest measurements.
 
@@ -97,7 +97,7 @@ def time_left(budget: Budget, steps: Sequence[Step], iterations: int, seconds: f
 def make_budget(
     iterations: int | None, seconds: float | None, target: float | str | None, game: str | Game
 ) -> Budget | None:
-    """Return the limits of a run as a `Budget`, or None if none are given.
+    """Return a run's limits as a `Budget`, or None without limits.
 
     The target exploitability is converted to chips.
     """

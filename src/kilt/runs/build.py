@@ -1,4 +1,4 @@
-"""Create runs from configurations, or open them in the folders of earlier runs.
+"""Create runs from configurations, or reopen earlier runs in their folders.
 
 >>> from kilt.runs.budget import Budget
 >>> run = build(WholeSpec("kuhn"), budget=Budget(iterations=100))
@@ -38,7 +38,7 @@ def build(
     tick: Tick = silent,
     ready: Callable[[Any, Cost], None] = silent,
 ) -> Run:
-    """Return a run that is ready to start: a new one, or one that resumes from its last checkpoint.
+    """Return a run that is ready to start, either new or resumed from its last checkpoint.
 
     Invalid requests are refused before anything is built: first names, then memory and disk, then room for workers.
 
@@ -88,7 +88,7 @@ def spec_of(
     against: Against | None = None,
     folder: Path | None = None,
 ) -> RunPlan | WholeSpec:
-    """Return the specification of a run, which says what it solves and how, for a game or a configuration.
+    """Return the specification of a run for a game or a configuration: what to solve, and how.
 
     The game is abstract if the configuration has `cards`.
 
@@ -125,7 +125,7 @@ def spec_of(
 
 
 def spec_in(folder: Path, values: Mapping[str, object] = NOTHING) -> RunPlan | WholeSpec:
-    """Return the specification of the run in a folder, with some keys of its configuration changed.
+    """Return the specification of the run in a folder, with changes to its configuration.
 
     A key is written like "solver.threads".
 
@@ -140,5 +140,5 @@ def spec_in(folder: Path, values: Mapping[str, object] = NOTHING) -> RunPlan | W
 
 
 def resume(folder: Path, *, budget: Budget | None = None) -> Run:
-    """Resume the run in a folder, on the device where it began."""
+    """Resume the run in a folder, on the same device as before."""
     return build(spec_in(folder), folder, resumes=True, budget=budget)

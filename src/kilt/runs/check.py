@@ -1,4 +1,4 @@
-"""Check files on disk for damage: runs, strategies, card abstractions and caches.
+"""Check runs, strategies, card abstractions and caches on disk for damage.
 
 When a file is opened, a large one is checked only once per machine (see `artifact.read`); `check` reads all files
 again.
@@ -41,7 +41,7 @@ from kilt.strategy.vector import IN_SUBGAMES
 
 
 class CheckResult(NamedTuple):
-    """The result of checking one item on disk, such as a run or a card abstraction."""
+    """The result of checking one item on disk, such as a run."""
 
     path: Path
     what: str  # a run, a card abstraction, or the kind of an artifact
@@ -50,7 +50,7 @@ class CheckResult(NamedTuple):
 
 
 def check(path: Path) -> Iterator[CheckResult]:
-    """Check everything that kilt has stored in a folder and its subfolders for damage.
+    """Check all files of kilt in a folder and its subfolders for damage.
 
     Parameters
     ----------
@@ -78,7 +78,7 @@ def check(path: Path) -> Iterator[CheckResult]:
 
 
 def require_whole_subgames(run: Path) -> None:
-    """For runs with tables on disk: raise RunError if a subgame's file is damaged or missing."""
+    """Raise RunError if a subgame's file of a run on disk is damaged or missing."""
     if artifact.exists(run / STRATEGY) and artifact.kind_of(run / STRATEGY) == IN_SUBGAMES:
         _require_whole_strategy(run / STRATEGY)
 

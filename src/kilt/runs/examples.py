@@ -46,7 +46,7 @@ SHIPPED_AGENT = Path(__file__).parents[1] / "strategy" / "shipped" / "house.toml
 
 
 def demo_config(minutes: float = 4.0, threads: int = 1) -> Config:
-    """Return the configuration of the run that `kilt demo` solves."""
+    """Return the configuration that `kilt demo` solves."""
     return config_of(tomllib.loads(DEMO.format(minutes=minutes, threads=threads)))
 
 
@@ -56,7 +56,7 @@ EXAMPLES = {"": commented_toml(Config, _FIRST)} | {
 
 
 def example_named(name: str) -> str:
-    """Return an example configuration in TOML, given its name.
+    """Return an example configuration as TOML text, by name.
 
     An empty name stands for a template to start from.
     """

@@ -1,4 +1,4 @@
-"""Base class of runs, which computes results such as exploitability and value from measurements.
+"""Compute a run's results, such as exploitability and value, from its measurements.
 
 They are the same for a run that is being solved and for one read from a folder.
 """
@@ -15,22 +15,22 @@ from kilt.runs.budget import Step
 
 
 class RunFigures(Drawable, ABC):
-    """Base class of runs, with results that are computed from the run's measurements."""
+    """Base class of runs, which computes results from their measurements."""
 
     @property
     @abstractmethod
     def title(self) -> str:
-        """Return the names of the game and the algorithm."""
+        """Return the names of the game and the algorithm, as a title for reports."""
 
     @property
     @abstractmethod
     def solved(self) -> str:
-        """Describe in words which strategy the results are about: the average strategy or the last iterate."""
+        """Describe in words which strategy the results describe: the average strategy or the last iterate."""
 
     @property
     @abstractmethod
     def steps(self) -> tuple[Step, ...]:
-        """Return the measurements of the run in order. The last one was taken at the end."""
+        """Return the run's measurements in order, the last one from its end."""
 
     @abstractmethod
     def mbb(self, chips: float) -> float | None:
@@ -38,16 +38,13 @@ class RunFigures(Drawable, ABC):
 
     @property
     def exploitability(self) -> Exploitability:
-        """Return the exploitability of the strategy that the run found.
-
-        It is a mean over both seats, in chips per game.
-        """
+        """Return the exploitability of the run's strategy, as a mean over both seats in chips per game."""
         chips = self._last.exploitability
         return Exploitability(chips, self.mbb(chips), strategy=self.solved)
 
     @property
     def value(self) -> float:
-        """Return what player 0 expects to win in chips per game, if both players follow the strategy."""
+        """Return player 0's expected winnings in chips per game, if both players follow the strategy."""
         return self._last.value
 
     @property
@@ -62,7 +59,7 @@ class RunFigures(Drawable, ABC):
         return self.steps[-1]
 
     def grid(self, history: str = "") -> Picture:
-        """Draw the strategy for all starting hands at a decision of the first round, as a hand grid.
+        """Draw the strategy for all starting hands at a first-round decision, as a hand grid.
 
         Parameters
         ----------

@@ -1,4 +1,4 @@
-"""Store runs in folders: the settings of a run, its log, its last checkpoint and its strategy.
+"""Store a run in a folder: its settings, log, checkpoint and strategy.
 
 A folder contains ``run.json``, ``log.jsonl``, ``checkpoint`` and, after the end of the run, ``strategy``. If workers
 store parts of the tables, ``parts`` contains them; they belong to a checkpoint and are written before it. A solver with
@@ -44,10 +44,7 @@ WRITING = pace("checkpoint", "bytes_per_second")  # assumed pace of the first ch
 
 
 class RunIdentity(NamedTuple):
-    """The settings that determine the result of a run. Two runs with equal settings find the same strategy.
-
-    Two runs with equal settings have the same strategy after the same iterations.
-    """
+    """The settings that determine a run's result. Runs with equal settings find the same strategy."""
 
     game: str  # the name that the user gave
     algorithm: str
@@ -65,7 +62,7 @@ class RunIdentity(NamedTuple):
         return f"{self.algorithm} on {game}, seed {self.seed}, kilt {self.version}"
 
     def require(self, wanted: RunIdentity, where: Path) -> None:
-        """Raise RunError if the settings of this run differ from those of another run.
+        """Raise RunError if this run's settings differ from another run's.
 
         Only the name of the game may differ.
         """
@@ -83,7 +80,7 @@ class RunIdentity(NamedTuple):
 
 @dataclass
 class RunFolder:
-    """The folder of a run: ``run.json``, ``log.jsonl``, ``checkpoint`` and, at the end, ``strategy``.
+    """The folder of a run, with its settings, log, checkpoint and, at the end, strategy.
 
     The log has a line for each `Step`.
     """
@@ -104,7 +101,7 @@ class RunFolder:
         room: int,
         model: OpponentModel | None = None,
     ) -> RunFolder:
-        """Create the folder of a new run. Checks first that the disk has enough space.
+        """Create the folder of a new run, after checking that the disk has enough space.
 
         The folder must be new or empty. `room` is the number of bytes that must be free.
 
@@ -123,7 +120,7 @@ class RunFolder:
 
     @classmethod
     def require_new(cls, path: Path) -> None:
-        """Raise RunError if a folder contains another run, or files that kilt has not written."""
+        """Raise RunError if a folder contains another run or foreign files."""
         if cls.has_run(path):
             raise RunError(
                 f"{path} holds a run already, {cls.open(path).identity}: resume it, or choose another folder"
@@ -133,11 +130,11 @@ class RunFolder:
 
     @property
     def device(self) -> str:
-        """Return the device on which the run is solved, "cpu" or "gpu"."""
+        """Return the device that solves the run, "cpu" or "gpu"."""
         return self.identity.device
 
     def move_to(self, identity: RunIdentity) -> None:
-        """Record in ``run.json`` that the run is now solved on another device.
+        """Record in ``run.json`` that another device now solves the run.
 
         Nothing is written if the device has not changed.
         """
@@ -172,7 +169,7 @@ class RunFolder:
             raise RunError(f"{path / 'run.json'} is damaged: start a new run in another folder") from None
 
     def describe(self) -> None:
-        """Write ``run.json``: the settings of the run, and the checksum of its strategy."""
+        """Write ``run.json``, with the run's settings and its strategy's checksum."""
         names = artifact.recorded_checksums(self.path / STRATEGY)
         if names is None:  # a new run, or one of an older format
             names = []
@@ -185,7 +182,7 @@ class RunFolder:
             artifact.write_text(self.path / artifact.RUN, json.dumps(said, indent=2) + "\n")
 
     def against(self) -> Against | None:
-        """For the run of a counter-strategy, return the opponent that it exploits; for other runs, None.
+        """Return the opponent that the run's counter-strategy exploits, or None for other runs.
 
         The opponent model is for an unabstracted game.
         """
@@ -200,14 +197,14 @@ class RunFolder:
         return any(self.budget.spent(step.iterations, step.seconds) for step in self.steps())
 
     def steps(self) -> list[Step]:
-        """Return the measurements that the run has logged.
+        """Return the measurements in the run's log.
 
         Lines that cannot be read are left out.
         """
         return [line.step for line in self._lines() if line.step]
 
     def require_whole_log(self) -> None:
-        """Raise RunError if a line of the log cannot be read."""
+        """Raise RunError if a line of the log is unreadable."""
         if said := _unreadable(self.path, self._lines()):
             raise RunError(said)
 
@@ -218,20 +215,20 @@ class RunFolder:
 
     @property
     def saved_iterations(self) -> int:
-        """Return the number of iterations in the last readable checkpoint; 0 if there is none."""
+        """Return the number of iterations in the last readable checkpoint, or 0."""
         with suppress(ArtifactError, LookupError, TypeError, ValueError):
             return int(artifact.read(self.path / CHECKPOINT, CHECKPOINT).figures["iterations"])
         return 0
 
     @property
     def is_being_solved(self) -> bool | None:
-        """Return whether a process is solving the run now. None if the operating system cannot tell."""
+        """Return whether a process is solving the run now, or None if that is unknown."""
         return is_locked(self.path / LOCK)
 
     @staticmethod
     @contextmanager
     def exclusive_access(path: Path) -> Iterator[None]:
-        """Lock the folder of a run, so that no other process can use it.
+        """Lock the run's folder against other processes.
 
         Raises RunError if another process has locked it.
         """
@@ -245,7 +242,7 @@ class RunFolder:
 
     @contextmanager
     def working(self) -> Iterator[None]:
-        """Lock the folder of a run, and open its log for writing.
+        """Lock the run's folder, and open its log for writing.
 
         `log` and `restore` need the open log.
 
@@ -257,7 +254,7 @@ class RunFolder:
     def restore(
         self, solver: Solver, budget: Budget, warn: Callable[[str], None] = lambda what: None
     ) -> tuple[float, float]:
-        """Restore a solver from the last checkpoint. Returns how many seconds the run has taken so far.
+        """Restore a solver from the last checkpoint, and return the seconds spent so far.
 
         There are two numbers: wall time and CPU time.
 
@@ -303,7 +300,7 @@ class RunFolder:
         self._log.flush()
 
     def save(self, solver: Solver, seconds: float, cpu_seconds: float = 0.0, *, at_once: bool = False) -> None:
-        """Write a checkpoint, unless the last one is very recent.
+        """Write a checkpoint, unless the last one is recent.
 
         If `at_once` is set, it is written in any case, unless it would be the same as the last one.
         """
@@ -343,7 +340,7 @@ class RunFolder:
         return self.path.absolute() / PARTS / str(iterations)
 
     def keep(self, steps: Sequence[Step], solver: Solver, problem: Problem) -> None:
-        """Write the first log and the first checkpoint of a new run."""
+        """Write a new run's first log and first checkpoint."""
         with self.working():
             if kept := on_disk(solver):
                 kept.open(self.path / SUBGAMES, run=self.run_id)
@@ -352,7 +349,7 @@ class RunFolder:
             self.finish(solver, problem, steps[-1])
 
     def finish(self, solver: Solver, problem: Problem, step: Step) -> None:
-        """Write the last checkpoint and the final strategy of a run."""
+        """Write the last checkpoint and final strategy of a run."""
         self.save(solver, step.seconds, step.cpu_seconds, at_once=True)
         said = {"algorithm": self.identity.algorithm, "run": self.run_id} | step._asdict()
         strategy: Any = solver if isinstance(solver, StrategyInParts) else solver.average()
@@ -367,7 +364,7 @@ def _expected(file: Path) -> bool:
 
 
 def disk_space_for(solver: Solver) -> int:
-    """Return how many bytes of disk space a run with a given solver needs."""
+    """Return the disk space that a run with a given solver needs, in bytes."""
     # While a checkpoint is written there are two of them; a strategy with its names is about as large. What is kept on
     # disk as it goes is replaced file by file, or all at once by files of workers, and shared with the strategy.
     kept = on_disk(solver)
@@ -375,14 +372,14 @@ def disk_space_for(solver: Solver) -> int:
 
 
 def checkpoint_size(solver: Solver) -> int:
-    """Return how many bytes one checkpoint of a solver takes on disk."""
+    """Return the size of a solver's checkpoint on disk, in bytes."""
     if shared := with_workers(solver):
         return shared.size
     return sum(table.nbytes for table in solver.state().values())
 
 
 class LogLine(NamedTuple):
-    """A line of a run's log, with its measurement if the line is readable."""
+    """A line of a run's log, with its measurement if readable."""
 
     step: Step | None  # None if the line cannot be read
     end: int  # end of the line, in bytes
@@ -415,7 +412,7 @@ def _unreadable(run: Path, lines: Sequence[LogLine]) -> str:
 
 
 def portable_name(game: str | Game) -> str:
-    """Return a name of a game that is still valid from another working folder.
+    """Return a name of a game that stays valid in any working folder.
 
     The name of a file is replaced by its full path.
     """

@@ -1,4 +1,4 @@
-"""The main loop of all runs: iterate, measure, log and write checkpoints, also after a resume.
+"""The main loop of all runs: iterate, measure, log, and write checkpoints.
 
 `run` steps a solver in chunks of a fraction of a second and measures its strategies at iterations 1, 2, 3, 4, 6, 8, 11,
 16, …, each √2 times the one before. Chunks and measurements do not change the solver: its results depend only on
@@ -58,7 +58,7 @@ def run(
     schedule: Callable[[int], int] = scheduled,
     clock: Callable[[], float] = clock,
 ) -> Iterator[Step]:
-    """Run a solver until its budget is spent or `stop` returns True. Yields each measurement as a `Step`.
+    """Run a solver until its budget is spent or `stop` returns True, and yield each measurement.
 
     If `folder` has a checkpoint, the run resumes from it.
 

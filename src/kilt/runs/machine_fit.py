@@ -1,4 +1,4 @@
-"""Find the strongest agent that fits a machine's memory and a time limit, for given stacks.
+"""Find the strongest agent for given stacks that a machine can build in a given time.
 
 `AGENT_SIZES` lists the sizes of agents, from the smallest to the largest.
 
@@ -33,7 +33,7 @@ from kilt.solve.external import Pace
 
 
 class AgentSize(NamedTuple):
-    """The size of an agent: its card abstraction, its bet sizes, and the opponent's cards while it is trained."""
+    """The size of an agent: its card abstraction, its bet sizes, and the opponent's cards in training."""
 
     cards: str
     actions: str
@@ -63,7 +63,7 @@ USABLE_SHARE = 0.8  # share of the available memory and disk that a run may use
 
 @dataclass(frozen=True)
 class FittedPlan:
-    """A plan of a run that fits this machine, together with its cost."""
+    """A plan of a run that fits this machine, with its cost."""
 
     plan: RunPlan
     cost: Cost
@@ -72,11 +72,11 @@ class FittedPlan:
 
     @property
     def visits(self) -> float:
-        """Return how often the solver visits each information set on average."""
+        """Return the average number of the solver's visits to an information set."""
         return self.pace.decisions * self.seconds / self.plan.infosets
 
     def data(self) -> dict[str, object]:
-        """Return the plan as a dict, with sizes in bytes and times in seconds."""
+        """Return the plan as a dict, in bytes and seconds."""
         return {
             "game": self.plan.game.name,
             "cards": list(self.plan.config.cards),
@@ -92,17 +92,17 @@ class FittedPlan:
 
     @property
     def memory(self) -> int:
-        """Return the peak memory in bytes, while building the card abstraction or while solving."""
+        """Return the peak memory in bytes, over building the card abstraction and solving."""
         return _memory(self.cost)
 
     @property
     def disk(self) -> int:
-        """Return the disk space in bytes of the finished run, including feature tables cached for later runs."""
+        """Return the finished run's disk space in bytes, with cached feature tables."""
         return _disk(self.cost)
 
 
 def depths() -> dict[int, str]:
-    """Return the names of the heads-up no-limit games that ship with kilt, by their stacks in big blinds."""
+    """Return the names of kilt's heads-up no-limit games by stack depth in big blinds."""
     found = {200: "holdem.nolimit.2p"}
     for name in shipped_definitions():
         if match := re.fullmatch(r"holdem\.nolimit\.2p\.(\d+)bb", name):
@@ -111,7 +111,7 @@ def depths() -> dict[int, str]:
 
 
 def shipped_game(depth: int) -> str:
-    """Return the name of the no-limit game with stacks of `depth` big blinds that ships with kilt.
+    """Return the name of kilt's no-limit game with stacks of `depth` big blinds.
 
     Raises RunError if there is none.
     """
@@ -127,7 +127,7 @@ def shipped_game(depth: int) -> str:
 def plan_largest_agent(
     game: Holdem, name: str, hours: float, threads: int, folder: Path, memory: float | None = None
 ) -> FittedPlan:
-    """Return a plan for the largest agent that fits the machine and the time limit.
+    """Plan the largest agent that fits the machine and the time limit.
 
     Parameters
     ----------
@@ -155,7 +155,7 @@ def plan_largest_agent(
 def plan_like_shipped_agent(
     game: Holdem, name: str, hours: float, threads: int, folder: Path, memory: float | None = None
 ) -> FittedPlan:
-    """Return a plan for an agent of the same kind as the one that ships with kilt, but for another game.
+    """Plan an agent of the same kind as the one that ships with kilt, for another game.
 
     The opponent sees finer cards while the agent is solved, if the deck, the machine and the time allow it.
 

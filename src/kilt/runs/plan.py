@@ -1,4 +1,4 @@
-"""Plan runs: check a configuration and everything that it names, before any work begins.
+"""Plan runs: check a configuration with everything that it names, before any work begins.
 
 The same `RunPlan` is used to estimate costs, to build card abstractions and to solve:
 
@@ -52,7 +52,7 @@ from kilt.tree.betting import MOST_NODES, betting_size
 
 @dataclass(frozen=True)
 class RunPlan(AbstractSpec, Spec):
-    """A checked plan of a run: its configuration, with the game, card abstractions and bet sizes that it names.
+    """A checked plan of a run: its configuration with the game, card abstractions and bet sizes.
 
     Nothing is built yet.
 
@@ -63,30 +63,30 @@ class RunPlan(AbstractSpec, Spec):
 
     @property
     def method(self) -> AbstractMethod:
-        """Return how the plan's algorithm solves abstract games: the way to make its solver, and its cost."""
+        """Return how the plan's algorithm solves abstract games: its solver and its cost."""
         return self.algorithm.abstract
 
     @property
     def all_cards(self) -> tuple[Cards, ...]:
-        """Return the card abstractions of the players, and that of an opponent model if it has its own.
+        """Return the card abstractions of the players and of the opponent model, if it has its own.
 
         The opponent is the one that the agent learns against.
         """
         return self.cards if self.opponent is None else (*self.cards, self.opponent)
 
     def card_folders(self, folder: Path) -> list[Path]:
-        """Return the folders in which the run stores its card abstractions, in the order of `all_cards`."""
+        """Return the folders of the run's card abstractions, in the order of `all_cards`."""
         own = card_folders(folder, len(self.cards))
         return own if self.opponent is None else [*own, folder / OPPONENT_CARDS]
 
     @property
     def limits(self) -> Budget | None:
-        """Return the configured limits of the run, or None if there are none."""
+        """Return the configured limits of the run, or None without limits."""
         limits = self.config.solver.limits
         return Budget(*limits) if any(limits) else None
 
     def estimate(self) -> SimpleNamespace:
-        """Return the cost of the run as an object with the attribute names of kilt 0.1."""
+        """Return the run's cost as an object with the attribute names of kilt 0.1."""
         warnings.warn("RunPlan.estimate() is now RunPlan.cost(); the old name goes in kilt 0.3", DeprecationWarning, 2)
         whole = self.cost()
         solving, cards = whole.part("solving") or whole, whole.part("cards")
@@ -112,7 +112,7 @@ class RunPlan(AbstractSpec, Spec):
         )
 
     def cost(self) -> Cost:
-        """Return the memory, disk space and time that the run needs, including its card abstractions.
+        """Return the memory, disk space and time of the run, including its card abstractions.
 
         The part "cards" is for building card abstractions, and the part "solving" for the rest.
 
@@ -127,14 +127,14 @@ class RunPlan(AbstractSpec, Spec):
         return reduce(Cost.then, building).named("cards").then(solving) if building else solving
 
     def pace(self) -> Pace | None:
-        """Measure how fast the run's algorithm is on this machine, in a trial of some seconds.
+        """Measure the algorithm's speed on this machine, in a trial of some seconds.
 
         Returns None if `cost` already includes the time.
         """
         return self.method.measure_pace(self)
 
     def require_room(self, folder: Path | None) -> Cost:
-        """Return the cost of the run. Raises RunError if memory, GPU or disk do not suffice.
+        """Return the cost of the run, after checking that memory, GPU and disk suffice.
 
         Raises RunError or ArtifactError if they do not.
         """
@@ -164,7 +164,7 @@ class RunPlan(AbstractSpec, Spec):
                 raise RunError(f"{folder} is there already, with {file.name} in it: choose another folder")
 
     def leave(self, folder: Path) -> None:
-        """Prepare the folder of a run that will begin later, perhaps on another machine.
+        """Prepare the folder of a run that begins later, perhaps on another machine.
 
         `kilt.runs.build.resume` solves it.
         """
@@ -195,7 +195,7 @@ class RunPlan(AbstractSpec, Spec):
         return problem
 
     def solver(self, problem: Problem) -> Solver:
-        """Return a new solver that uses the algorithm of the configuration."""
+        """Return a new solver for the configured algorithm."""
         return self.method.make(problem, self.config.solver.seed)
 
     def on(self, device: str | None = None) -> RunPlan:
@@ -208,7 +208,7 @@ class RunPlan(AbstractSpec, Spec):
         return planned
 
     def open_engine(self) -> Engine | None:
-        """Start the engine whose workers solve the run, and return it.
+        """Start the engine whose workers solve the run.
 
         Returns None if the run has no engine. Raises RunError if the workers do not have enough memory.
         """
@@ -239,7 +239,7 @@ class RunPlan(AbstractSpec, Spec):
     def build(
         self, folder: Path, tick: Tick = lambda what, share: None, *, place: Engine | None = None
     ) -> AbstractProblem:
-        """Build the missing card abstractions in the run's folder, and return the abstract game.
+        """Build the run's missing card abstractions, and return the abstract game.
 
         Parameters
         ----------
@@ -270,7 +270,7 @@ class RunPlan(AbstractSpec, Spec):
         )
 
     def identity(self, problem: Problem) -> RunIdentity:
-        """Return the settings that determine the run's result, such as card abstractions, device and precision."""
+        """Return the settings that determine the run's result, such as card abstractions and precision."""
         assert isinstance(problem, AbstractProblem)
         return RunIdentity(
             problem.description,
@@ -284,7 +284,7 @@ class RunPlan(AbstractSpec, Spec):
 
 
 def resolve(config: Config, folder: Path | None = None, against: Against | None = None) -> RunPlan:
-    """Check everything that a configuration names, such as the game, and return the plan of its run.
+    """Check everything that a configuration names, and plan its run.
 
     Parameters
     ----------
@@ -334,7 +334,7 @@ def resolve(config: Config, folder: Path | None = None, against: Against | None 
 
 
 def with_built_cards(config: Config, run: Path) -> Config:
-    """Return a run's configuration, in which the card abstractions that the run has built replace their names."""
+    """Return a run's configuration with the card abstractions that it has built in place of their names."""
     own = zip(config.cards, card_folders(run, len(config.cards)), strict=True)
     cards = tuple(str(there.resolve()) if there.is_dir() else name for name, there in own)
     opponent = run / OPPONENT_CARDS

@@ -1,4 +1,4 @@
-"""Runs: a run solves a game with a solver and a budget, and stores the results in a folder.
+"""A run solves a game with a solver and a budget, and stores the results in a folder.
 
 `kilt.runs.build.build` makes runs. To solve, iterate over a run; it yields one measurement after another:
 
@@ -57,9 +57,7 @@ from kilt.strategy.vector import VectorStrategy
 
 @dataclass
 class Run(RunFigures):
-    """A run that solves a game, from the beginning or from a checkpoint.
-
-    Iterate over it to solve the game.
+    """A run that solves a game. Iterate over it to start or resume the work.
 
     Attributes
     ----------
@@ -114,7 +112,7 @@ class Run(RunFigures):
 
     @property
     def judge(self) -> Evaluator[Any]:
-        """The old name of the attribute `evaluator`, from kilt 0.1.
+        """The old name of `evaluator`, from kilt 0.1.
 
         This name is removed in kilt 0.3.
         """
@@ -123,17 +121,17 @@ class Run(RunFigures):
 
     @property
     def title(self) -> str:
-        """Return the names of the game and the algorithm."""
+        """Return the names of the game and the algorithm, as a title for reports."""
         return f"{self.problem.name}, {self.identity.algorithm}"
 
     @property
     def steps(self) -> tuple[Step, ...]:
-        """Return the measurements of the run in order; the last one was taken at the end."""
+        """Return the run's measurements in order, the last one from its end."""
         return tuple(self.folder.steps() if self.folder else self._measured)
 
     @property
     def solved(self) -> str:
-        """Describe in words which strategy the results are about: the average strategy or the last iterate."""
+        """Describe in words which strategy the results describe: the average strategy or the last iterate."""
         return solved_name(self.identity._asdict())
 
     @property
@@ -155,7 +153,7 @@ class Run(RunFigures):
 
     @property
     def table(self) -> Array:
-        """Return the average strategy after the iterations so far, as an array in the solver's layout."""
+        """Return the average strategy so far, as an array in the solver's layout."""
         done = self.solver.iterations
         if self._average is None or self._average[0] != done:
             self._average = done, self.solver.average()
@@ -163,12 +161,12 @@ class Run(RunFigures):
 
     @property
     def strategy(self) -> Strategy | VectorStrategy:
-        """Return the average strategy: a table by information set if the game is small, otherwise arrays by hand."""
+        """Return the average strategy: by information set in small games, by hand in others."""
         return strategy_from_table(self.problem, self.table)
 
     @property
     def agent(self) -> StrategyAgent | TreeAgent:
-        """Return the agent that plays the strategy of this run.
+        """Return the agent that plays this run's strategy.
 
         Raises PlayError if the game is abstract, or not poker.
         """
@@ -190,7 +188,7 @@ class Run(RunFigures):
         tick: Callable[[int, float], None] = silent,
         warn: Callable[[str], None] = silent,
     ) -> Iterator[Step]:
-        """Solve the game, and yield a `Step` for each measurement.
+        """Solve the game, and yield each measurement.
 
         The last measurement is taken at the end.
 
@@ -224,19 +222,19 @@ class Run(RunFigures):
         return self.solving()
 
     def finish(self) -> Step:
-        """Solve the game to the end of the budget, and return the last measurement."""
+        """Solve the game until the budget is spent, and return the last measurement."""
         *_, last = self.solving()
         return last
 
     @property
     def spent(self) -> bool:
-        """Return whether the budget of the run was already used up when its folder was opened."""
+        """Return whether the run's budget was already spent when its folder was opened."""
         done = self.folder.steps() if self.folder else []
         return any(self.budget.spent(step.iterations, step.seconds) for step in done)
 
     @property
     def ended(self) -> bool:
-        """Return whether the run is finished: its budget is used up, and its strategy is stored."""
+        """Return whether the run is finished, with its budget spent and its strategy stored."""
         return self.spent and self.folder is not None and artifact.exists(self.folder.path / STRATEGY)
 
     def keep(self, folder: Path, steps: list[Step]) -> RunFolder:
@@ -246,7 +244,7 @@ class Run(RunFigures):
         return begun
 
     def begin(self, folder: Path) -> RunFolder:
-        """Create the folder of the run and its files.
+        """Create the run's folder and files.
 
         It contains the opponent model if the run computes a counter-strategy in a game without abstraction.
         """
@@ -259,7 +257,7 @@ class Run(RunFigures):
 
 @dataclass(frozen=True)
 class StoredRun(RunFigures):
-    """A finished run that was opened from its folder, with its strategy and results.
+    """A finished run, opened from its folder with its strategy and results.
 
     The function `open_run` makes it.
     """
@@ -269,7 +267,7 @@ class StoredRun(RunFigures):
     algorithm: str = ""
 
     def load(self, threads: int = 1, device: str = CPU) -> tuple[Problem, Array, dict[str, Any]]:
-        """Load the game, the strategy array and the results of the run from its folder."""
+        """Load the run's game, strategy and results from its folder."""
         stored = self.path / STRATEGY
         form = stored_form(stored)
         problem: Problem
@@ -288,7 +286,7 @@ class StoredRun(RunFigures):
 
     @property
     def title(self) -> str:
-        """Return the names of the game and the algorithm."""
+        """Return the names of the game and the algorithm, as a title for reports."""
         return f"{self.game}, {self.algorithm}"
 
     @property
@@ -297,7 +295,7 @@ class StoredRun(RunFigures):
         return solved_name({"algorithm": self.algorithm})
 
     def mbb(self, chips: float) -> float | None:
-        """Convert chips to thousandths of a big blind.
+        """Convert chips to thousandths of a big blind, if the game has one.
 
         Returns None if the game has no big blind, or if the file with its rules is missing.
         """
@@ -314,7 +312,7 @@ class StoredRun(RunFigures):
 
     @property
     def config(self) -> Config | None:
-        """Return the configuration of the run, or None if its game is not abstract."""
+        """Return the run's configuration, or None if its game is not abstract."""
         return read_config(self.path / CONFIG) if (self.path / CONFIG).is_file() else None
 
 

@@ -1,4 +1,4 @@
-"""Convert the result of solving a game without abstraction to a strategy, or to an agent."""
+"""Turn the solution of an unabstracted game into a strategy or an agent."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from kilt.tree.navigation import NavigableTree
 
 
 def strategy_from_table(problem: Problem, table: Array) -> Strategy | VectorStrategy:
-    """Convert a solver's table to a strategy: one by information set for small games, one by hand for large games."""
+    """Convert a solver's table to a strategy: by information set in small games, by hand in large ones."""
     if isinstance(problem, FlatProblem):
         return Strategy.of(problem.tree, table)
     if isinstance(problem, VectorProblem):
@@ -25,7 +25,7 @@ def strategy_from_table(problem: Problem, table: Array) -> Strategy | VectorStra
 
 
 def agent_for_strategy(problem: Problem, table: Array, game: str | Game | None = None) -> StrategyAgent | TreeAgent:
-    """Return the agent that plays a solved strategy in matches.
+    """Return the agent that plays a solved strategy.
 
     Raises PlayError if the game is not poker.
     """

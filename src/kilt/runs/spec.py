@@ -1,4 +1,4 @@
-"""Specifications of runs: which game is solved, by which algorithm, and with which limits.
+"""Specify runs: which game is solved, by which algorithm, with which limits.
 
 `Spec` is the interface that `build` needs; `WholeSpec` specifies an unabstracted game.
 
@@ -47,11 +47,11 @@ Tick: TypeAlias = Callable[[str, float], None]  # called with the current step, 
 
 
 def silent(*_: object) -> None:
-    """Accept any arguments and do nothing. It is the default for callbacks."""
+    """Accept any arguments and do nothing, as a default for callbacks."""
 
 
 class Spec(ABC):
-    """Base class of specifications: what a run solves, how, and with which limits.
+    """Base class of specifications: what a run solves, how, and for how long.
 
     Nothing is built yet.
     """
@@ -62,31 +62,31 @@ class Spec(ABC):
     @property
     @abstractmethod
     def device(self) -> str:
-        """Return the device on which the run is solved, "cpu" or "gpu"."""
+        """Return the device for the run, which is "cpu" or "gpu"."""
 
     @property
     @abstractmethod
     def description(self) -> str:
-        """Return the names of the algorithm and the game, for messages."""
+        """Return the names of the algorithm and the game, for use in messages."""
 
     @property
     def limits(self) -> Budget | None:
-        """Return the configured limits of the run, or None if there are none."""
+        """Return the configured limits of the run, or None without limits."""
         return None
 
     @property
     def budget(self) -> Budget:
-        """Return the default limits of the run: the configured ones, one step for exact solvers, or a minute."""
+        """Return the run's default limits: as configured, or one step for exact solvers, or a minute."""
         return self.limits or (Budget(iterations=1) if self.exact else Budget(seconds=60 * DEFAULT_MINUTES))
 
     @property
     def has_budget(self) -> bool:
-        """Return whether the configuration or the algorithm limits how long the run takes."""
+        """Return whether the configuration or the algorithm limits the run."""
         return self.exact or self.limits is not None
 
     @property
     def exact(self) -> bool:
-        """Return whether the solver finishes after one step, as linear programming does."""
+        """Return whether the solver finishes in one step, as linear programming does."""
         return False
 
     @property
@@ -96,14 +96,14 @@ class Spec(ABC):
 
     @abstractmethod
     def cost(self) -> Cost:
-        """Return the memory, disk space and time that the run needs.
+        """Return the memory, disk space and time of the run.
 
         Raises RunError if the algorithm cannot solve the game.
         """
 
     @abstractmethod
     def require_room(self, folder: Path | None) -> Cost:
-        """Return the cost of the run. Raises RunError if memory, GPU or disk do not suffice.
+        """Return the cost of the run, after checking that memory, GPU and disk suffice.
 
         Raises RunError or ArtifactError if they do not.
         """
@@ -114,7 +114,7 @@ class Spec(ABC):
 
     @abstractmethod
     def problem(self, folder: Path | None, tick: Tick, *, resumes: bool) -> Problem:
-        """Build the game in the form that its solver needs, and return it.
+        """Build the game in the form that its solver needs.
 
         What takes long to build is stored in the folder.
         """
@@ -125,14 +125,14 @@ class Spec(ABC):
 
     @abstractmethod
     def identity(self, problem: Problem) -> RunIdentity:
-        """Return the settings that determine the run's result, such as the game and the algorithm.
+        """Return the settings that determine the run's result, such as game and algorithm.
 
         They also decide whether a checkpoint can be resumed.
         """
 
     @property
     def files(self) -> dict[str, str]:
-        """Return the text files that a new run adds to its folder, by file name."""
+        """Return the text files of a new run, by file name."""
         return {}
 
 
@@ -187,7 +187,7 @@ class WholeSpec(Spec):
         algorithm: Variant | Algorithm | None = None,
         against: Against | None = None,
     ) -> WholeSpec:
-        """Create the specification of a run from its configuration. The run solves a game without abstraction.
+        """Create a run's specification from its configuration, for a game without abstraction.
 
         A `game` or an `algorithm` without a name replaces the one that the configuration names. Raises RunError if the
         configuration sets keys that apply only to abstract games.
@@ -211,7 +211,7 @@ class WholeSpec(Spec):
 
     @classmethod
     def begun(cls, folder: RunFolder, values: Mapping[str, object] = NOTHING) -> WholeSpec:
-        """Create the specification of an earlier run, with some keys of its configuration changed.
+        """Create an earlier run's specification, with changes to its configuration.
 
         A counter-strategy keeps its opponent.
 
@@ -225,17 +225,17 @@ class WholeSpec(Spec):
 
     @property
     def description(self) -> str:
-        """Return the names of the algorithm and the game, for messages."""
+        """Return the names of the algorithm and the game, for use in messages."""
         return f"{self.name} on {self.game if isinstance(self.game, str) else self.game.name}"
 
     @property
     def name(self) -> str:
-        """Return the name of the algorithm, as used in messages and in the run's identity."""
+        """Return the algorithm's name for messages and for the run's identity."""
         return self.algorithm if isinstance(self.algorithm, str) else algorithm_named(self.algorithm).what
 
     @property
     def exact(self) -> bool:
-        """Return whether the algorithm finishes after one step, as linear programming does."""
+        """Return whether the algorithm finishes in one step, as linear programming does."""
         return algorithm_named(self.algorithm).exact
 
     @property
@@ -258,12 +258,12 @@ class WholeSpec(Spec):
         return choose_form(self.game, self.algorithm, form, self.threads, self.device, self.tilt, unlimited=unlimited)
 
     def cost(self) -> Cost:
-        """Return the memory, disk space and time that the run needs, even if the machine has less."""
+        """Return the memory, disk space and time of the run, even if the machine has less."""
         cost = self._fitted(unlimited=True).cost
         return cost if self.exact else replace(cost, disk=cost.disk + FIGURE)
 
     def require_room(self, folder: Path | None) -> Cost:
-        """Return the cost of the run. Raises RunError if the algorithm, the device or the engine cannot solve the game.
+        """Return the cost of the run, after checking that algorithm, device and engine can solve the game.
 
         Disk space is checked when the folder is created.
         """
@@ -288,7 +288,7 @@ class WholeSpec(Spec):
             raise RunError("workers that share subgames on disk have no batch, boards or samples, and none below them")
 
     def problem(self, folder: Path | None, tick: Tick, *, resumes: bool) -> Problem:
-        """Build the game in the form that the algorithm needs, and return it.
+        """Build the game in the form that the algorithm needs.
 
         It includes the opponent and the workers of the run.
         """
@@ -303,7 +303,7 @@ class WholeSpec(Spec):
         return problem
 
     def solver(self, problem: Problem) -> Solver:
-        """Return a new solver for the game of this run.
+        """Return a new solver for this run's game.
 
         If that fails, the engine is closed.
         """
@@ -315,7 +315,7 @@ class WholeSpec(Spec):
             raise
 
     def identity(self, problem: Problem) -> RunIdentity:
-        """Return the settings that determine the run's result, such as the game, the algorithm and the device."""
+        """Return the settings that determine the run's result, such as game, algorithm and device."""
         tilt = ",".join(f"{percent:g}" for percent in self.tilt) if any(self.tilt) else ""
         against = f"{self.against.p!r} {self.against.confidence}" if self.against else ""
         identity = RunIdentity(portable_name(self.game), self.name, self.seed, problem.form, problem.fingerprint)

@@ -1,4 +1,4 @@
-"""Define an agent that plays a blueprint in the first rounds, and re-solves subgames in later rounds.
+"""Play a blueprint in the first rounds, and re-solve subgames in later rounds.
 
 At the start of each round that it re-solves, the agent builds the remaining subgame, with all private hands: the board,
 the pot, and both players' *ranges*. Bayes' rule updates the ranges hand by hand after each action of either player: by
@@ -81,7 +81,7 @@ KEPT_POLICIES = 4096  # maximum number of cached decisions, 40 kB each in hold'e
 
 
 class ResolvedPolicy(NamedTuple):
-    """An agent's strategy at one public state, without and with post-processing."""
+    """An agent's strategy at a public state, with and without post-processing."""
 
     policy: PublicPolicy  # of the blueprint without post-processing, or of a subgame: it updates the ranges
     played: PublicPolicy  # after the post-processing that the agent applies
@@ -89,7 +89,7 @@ class ResolvedPolicy(NamedTuple):
 
 @dataclass(frozen=True)
 class ResolvingAgent:
-    """A poker agent that follows a blueprint, and re-solves subgames while it plays.
+    """A poker agent that follows a blueprint, and re-solves subgames during play.
 
     Parameters
     ----------
@@ -138,7 +138,7 @@ class ResolvingAgent:
 
     @property
     def thinking(self) -> DecisionTime:
-        """Number of decisions that the agent has made so far, and the CPU time that they took.
+        """The number and the CPU time of the agent's decisions so far.
 
         A decision that is repeated is counted once.
         """
@@ -146,7 +146,7 @@ class ResolvingAgent:
 
     @property
     def first_round(self) -> int:
-        """The first round that the agent re-solves, as an index."""
+        """The index of the first round that the agent re-solves."""
         return min(self._rounds)
 
     @property
@@ -158,7 +158,7 @@ class ResolvingAgent:
         return [self.game.rules.round_names.index(name) for name in self.settings.limited]
 
     def prepare(self) -> None:
-        """Compile all kernels before the first hand, so that compilation does not use up the time limit of a decision.
+        """Compile all kernels before the first hand, so that decisions keep their time limit.
 
         The first possible subgame is solved briefly, and the result is discarded.
         """
@@ -196,7 +196,7 @@ class ResolvingAgent:
                     limit.prepare(rest, menu, own_menu(self.raw, position))
 
     def act(self, observation: Observation) -> str:
-        """Return a legal action, drawn from the blueprint or from the strategy of a re-solved subgame."""
+        """Return a random legal action by the blueprint or a re-solved strategy."""
         position, board = observation.position, observation.board
         if position.round < self.first_round:
             return self.blueprint.act(observation)

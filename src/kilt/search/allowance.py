@@ -1,4 +1,4 @@
-"""Limit the time that an agent may take for an answer, and cancel answers that are no longer needed."""
+"""Limit the time for an agent's answer, and cancel answers that are no longer needed."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from kilt.games.holdem import RAISE, Betting
 
 
 class DroppedError(PlayError):
-    """Raised to stop computing an answer that is no longer needed."""
+    """Raised to cancel an answer that is no longer needed."""
 
 
 @dataclass(frozen=True)
 class Allowance:
-    """A time limit for an agent's answer. It also says whether the answer is still needed.
+    """A time limit for an agent's answer, which can also be cancelled.
 
     `until` is a time of `time.monotonic`, or None for no limit.
 
@@ -33,15 +33,15 @@ class Allowance:
 
     @property
     def left(self) -> float | None:
-        """The seconds that are left until the time limit, at least 0; None if there is no limit."""
+        """The remaining seconds of the time limit, or None without a limit."""
         return None if self.until is None else max(self.until - monotonic(), 0.0)
 
     def for_part(self, share: float) -> Allowance:
-        """Return a time limit for a part of the work: a share, from 0 to 1, of the time that is left."""
+        """Return a time limit for part of the work, as a share of the remaining time."""
         return self if self.left is None else replace(self, until=monotonic() + share * self.left)
 
     def for_earlier_subgame(self, rest: Sequence[tuple[Betting, str, Betting]], me: int, *, half: bool) -> Allowance:
-        """Return the time limit for an earlier subgame, which must be re-solved before the current one.
+        """Return the time limit for an earlier subgame, which must be re-solved first.
 
         `rest` are the actions since the start of the earlier subgame, and the agent sits in seat `me`. With a time
         limit, a subgame in which the agent has already acted gets no time: it was solved in time, or is not solved any
@@ -57,6 +57,9 @@ class Allowance:
         self._dropped.set()
 
     def check(self) -> None:
-        """Raise DroppedError if the answer is no longer needed. Long computations call this often."""
+        """Raise DroppedError if the answer is no longer needed.
+
+        Long computations call this often.
+        """
         if self._dropped.is_set():
             raise DroppedError("the time is up: give more `seconds`")

@@ -1,4 +1,4 @@
-"""Compute the value of each of a player's hands in a subgame, if both players follow a blueprint.
+"""Compute the value of each hand in a subgame, if both players follow a blueprint.
 
 Re-solving lets the opponent choose between these values and playing the subgame: see `solve.resolve`. A walk of the
 blueprint's own tree computes them, with all hands on all boards. A player's strategy is a table over row × bucket if
@@ -24,7 +24,7 @@ from kilt.tree.walks import Walk
 
 
 class SubgameDecision(NamedTuple):
-    """A decision in a subgame, together with the same decision in the whole game."""
+    """A decision in a subgame, with the same decision in the whole game."""
 
     round: int
     row: int  # its first row among those of a board
@@ -40,7 +40,7 @@ def blueprint_values(
     threads: int,
     limit: LeafValues | None = None,
 ) -> FloatArray:
-    """Return how many chips each of a player's hands wins in a subgame if both players follow a blueprint.
+    """Return each hand's winnings in a subgame, in chips, if both players follow a blueprint.
 
     Parameters
     ----------
@@ -80,7 +80,7 @@ def blueprint_values(
 
 
 def own_menu(blueprint: BlueprintAgent, root: Betting) -> Menu:
-    """Return the raises that a blueprint makes in the positions of a subgame, as a menu."""
+    """Return the raises that a blueprint uses in a subgame, as a menu."""
 
     def menu(at: Betting) -> set[int]:
         actions = blueprint.actions(blueprint.game.replay(root.history + at.history))

@@ -1,4 +1,4 @@
-"""List the action sequences that can follow a position, and how the hand can end.
+"""List the action sequences that can follow a position, and the ways in which the hand can end.
 
 A *sequence* is the list of one player's actions since the position. The probability of a sequence with a hand is a
 product of that hand's action probabilities. The winnings of two hands are a sum, over the ends of the game, of the
@@ -24,7 +24,7 @@ KEPT_BYTES = 256 << 20  # bytes of cached sequence forms
 
 
 class PublicStrategy(Protocol):
-    """The interface of a strategy that is queried on many boards at the same time."""
+    """The interface of strategies that are queried on many boards at once."""
 
     def table(self, position: Betting) -> tuple[tuple[str, ...], FloatArray] | None:
         """Return the actions at a position and their probabilities, or None if these depend on the board.
@@ -33,7 +33,7 @@ class PublicStrategy(Protocol):
         """
 
     def policies(self, position: Betting, boards: Sequence[tuple[int, ...]]) -> list[PublicPolicy]:
-        """Return the strategy of the player to act on each of several boards, for all hands."""
+        """Return the strategy on each of several boards, for all hands of the player to act."""
 
 
 ContinuationPolicy = Callable[[Betting, Sequence[str], Singles, IntArray | None], Singles]
@@ -44,7 +44,7 @@ Its arguments are a position, the actions, the strategy's probabilities and the 
 
 
 class PlayerSequences(NamedTuple):
-    """All action sequences of one player after a position. Each extends an earlier one by an action."""
+    """One player's action sequences after a position, each of which extends an earlier one."""
 
     parent: IntArray  # [sequence], with a lower index; the first sequence is empty
     round: IntArray  # [sequence] round of the last action, whose columns apply; after all rounds: hands of the deck
@@ -55,7 +55,7 @@ class PlayerSequences(NamedTuple):
 
 
 class SequenceEnds(NamedTuple):
-    """All ways in which a hand can end after a position: both players' action sequences, and their stakes."""
+    """The ways in which a hand can end after a position, with the players' sequences and stakes."""
 
     sequence: tuple[IntArray, IntArray]  # [end] of each player
     gain: Singles  # [end] chips to player 0 after a fold, to the better hand at a showdown
@@ -63,7 +63,7 @@ class SequenceEnds(NamedTuple):
 
 
 class ContinuationSequences(NamedTuple):
-    """All ways in which a hand can continue after a position: both players' action sequences, and the ends."""
+    """The ways in which a hand can continue after a position: both players' action sequences, and the ends."""
 
     players: tuple[PlayerSequences, PlayerSequences]
     ends: SequenceEnds
@@ -75,14 +75,14 @@ class ContinuationSequences(NamedTuple):
 
 
 class SequenceCache:
-    """A cache of the action sequences that can follow positions. Its size is limited to `KEPT_BYTES`."""
+    """A cache of the action sequences after positions, limited to `KEPT_BYTES`."""
 
     def __init__(self) -> None:
         self._known: dict[Hashable, ContinuationSequences] = {}
         self._bytes = 0
 
     def get(self, key: Hashable, make: Callable[[], ContinuationSequences]) -> ContinuationSequences:
-        """Return the action sequences that are cached under a key, or call `make` and cache the result."""
+        """Return the action sequences cached under a key, or call `make` and cache its result."""
         if (found := self._known.get(key)) is None:
             found = make()
             if self._bytes + found.nbytes > KEPT_BYTES:
@@ -100,7 +100,7 @@ def sequences_after(
     chosen: tuple[ContinuationPolicy, ContinuationPolicy],
     board: IntArray,
 ) -> ContinuationSequences:
-    """Return all action sequences that can follow a position, and how the hand can end.
+    """Return all action sequences that can follow a position, and the ways in which the hand can end.
 
     Parameters
     ----------
@@ -158,7 +158,7 @@ class _Maker:
     seen: dict[int, Betting] = field(default_factory=dict)
 
     def extend(self, at: Betting, strategy: PublicStrategy, board: IntArray, before: int) -> list[tuple[str, int]]:
-        """Extend an action sequence by each action with a positive probability, and return the new sequences."""
+        """Extend an action sequence by each possible action, and return the new sequences."""
         known = strategy.table(at)
         if known is None:
             cards = tuple(board[: at.rules.board_size(at.round)].tolist())
@@ -181,7 +181,7 @@ class _Maker:
         return len(self.parent) - 1
 
     def player(self, hands: int) -> PlayerSequences:
-        """Return the action sequences that were found for a player, as arrays for compiled code.
+        """Return a player's action sequences as arrays for compiled code.
 
         A player has `hands` private hands.
         """

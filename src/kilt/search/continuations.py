@@ -1,4 +1,4 @@
-"""Compute values at the end of a depth-limited subgame, after which a blueprint is played [Brown18].
+"""Compute values at the end of a depth-limited subgame, where play continues by a blueprint [Brown18].
 
 A subgame with a depth limit ends with its first round. After that round, the player who solves it follows the
 blueprint. The opponent chooses, for each hand, among *continuations*: the blueprint, and the blueprint biased towards
@@ -58,7 +58,7 @@ BATCH = 4  # boards that are processed together, between two checks of the time
 
 
 class LuckCorrection(NamedTuple):
-    """A correction that removes the luck of sampled boards from the values of pairs of hands.
+    """A correction of values that removes the luck of sampled boards.
 
     It consists of a factor and a summand: see `finish_pairs`.
     """
@@ -69,7 +69,7 @@ class LuckCorrection(NamedTuple):
 
 @dataclass(frozen=True)
 class BlueprintContinuations:
-    """A function that computes values at the end of a depth-limited subgame, after which a blueprint is played.
+    """A function that computes values at the end of a depth-limited subgame, where a blueprint takes over.
 
     It is the argument `continued` of `solve.resolve.resolve`.
 
@@ -112,7 +112,7 @@ class BlueprintContinuations:
         return self._known(rest, {end.history: self.ways for end in ends})
 
     def leaf_values(self, menu: Menu | None) -> LeafValues:
-        """Return a function that computes values at the end of a subgame, if the blueprint is played afterwards.
+        """Return a function that computes values at the end of a subgame, where a blueprint takes over.
 
         A call of that function also computes values at the ends that `menu` leads to, because a call for these comes
         next.
@@ -126,7 +126,7 @@ class BlueprintContinuations:
         return told
 
     def prepare(self, rest: Subgame, menu: Menu | None, own: Menu) -> None:
-        """List the action sequences that can follow the end of a subgame, so that later calls are fast.
+        """List the action sequences after the end of a subgame, so that later calls are fast.
 
         The ends are those that `menu` leads to, and those that the blueprint's menu `own` leads to, which `leaf_values`
         needs.
@@ -210,7 +210,7 @@ class BlueprintContinuations:
         add_pair_values(won, first, second, boards.strength, rows, values)
 
     def sequences(self, position: Betting, board: IntArray, ways: int) -> ContinuationSequences:
-        """Return the action sequences that can follow a position, from the cache if possible.
+        """Return the action sequences after a position, from the cache if possible.
 
         See `sequences_after` for `board`.
         """
@@ -258,7 +258,7 @@ class BlueprintContinuations:
 
 
 class SampledBoards:
-    """A batch of sampled boards, with the strength of all hands and the blueprint's strategy on each board."""
+    """A batch of sampled boards, with all hands' strengths and the blueprint's strategy on each."""
 
     def __init__(self, cards: IntArray, rest: Subgame, game: Holdem, blueprint: PublicStrategy) -> None:
         self.cards, self.numbers, self._rounds, self._blueprint = cards, rest.numbers, game.rules.rounds, blueprint
@@ -273,7 +273,7 @@ class SampledBoards:
         self._known: dict[tuple[int, int, tuple[int, ...]], tuple[IntArray, IntArray]] = {}
 
     def policy_on(self, b: int, position: Betting) -> PublicPolicy:
-        """Return the blueprint's strategy at a position, on one of the sampled boards.
+        """Return the blueprint's strategy at a position on one of the sampled boards.
 
         It depends only on the cards of board `b` that have been dealt by then.
         """
@@ -281,7 +281,7 @@ class SampledBoards:
         return self._blueprint.policies(position, [tuple(self.cards[b, :size].tolist())])[0]
 
     def group_hands(self, own: PlayerSequences, player: int, b: int) -> tuple[IntArray, IntArray]:
-        """Group a player's hands so that the blueprint plays all hands of a group in the same way on a board.
+        """Group the hands of a player that the blueprint plays in the same way on a board.
 
         The board is number `b`. Returns the groups, and the group of each hand. The first array is [round, group]: the
         column of the group in the blueprint's tables of that round. Its row after the last round has the index in the
@@ -311,7 +311,7 @@ def _followed(at: Betting, actions: Sequence[str], shares: Singles, board: IntAr
 
 
 def continuation_probabilities(actions: Sequence[str], shares: Singles, ways: int) -> Singles:
-    """Return the action probabilities of a blueprint, and of variants that fold, call or raise more often.
+    """Return the action probabilities of a blueprint, and of variants that fold, call or raise more.
 
     `shares` [action, …] are the probabilities of the blueprint; the result is [continuation, action, …].
     """
@@ -324,9 +324,9 @@ def continuation_probabilities(actions: Sequence[str], shares: Singles, ways: in
 
 
 def all_edges(rules: GameDef, board: Sequence[int], holes: ByteArray) -> FloatArray:
-    """Return how often each hand beats each other hand, minus how often it loses, over all complete boards.
+    """Return each hand's edge over each other hand, P(win) − P(loss), over all complete boards.
 
-    This is the edge of a hand: see `cards.edges`. The shape is (hands, hands).
+    See `cards.edges`. The shape is (hands, hands).
     """
     left, more = np.setdiff1d(np.arange(rules.deck.size), board), sum(rules.board_cards) - len(board)
     ways = np.array(list(combinations(left.tolist(), more)), dtype=np.int64).reshape(-1, more)
@@ -335,7 +335,7 @@ def all_edges(rules: GameDef, board: Sequence[int], holes: ByteArray) -> FloatAr
 
 
 def sampled_boards(rules: GameDef, board: Sequence[int], count: int) -> IntArray:
-    """Return all complete boards that begin with the given cards, or a random sample of them.
+    """Return all complete boards that begin with the given cards, or a random sample.
 
     The shape is (boards, cards), with the cards in the order of the rounds. Random boards use each possible next card
     once before any card repeats.

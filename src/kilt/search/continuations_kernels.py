@@ -1,4 +1,4 @@
-"""Compute values at the end of a depth-limited subgame, in compiled code."""
+"""Compiled loops for the values at the end of a depth-limited subgame."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def follow_sequences(
     reach: Singles,
     keys: FloatArray,
 ) -> None:
-    """Compute the probability that a player takes the actions of each sequence, for groups of hands.
+    """Compute a player's probability of taking each action sequence, for groups of hands.
 
     There is one result for each continuation: the blueprint, or a variant of it.
 
@@ -56,7 +56,7 @@ def sum_winnings(
     sums: Singles,
     won: Singles,
 ) -> None:
-    """Sum up what player 0 wins over all ends of a hand, for each pair of groups of hands.
+    """Sum player 0's winnings over all ends of a hand, for each pair of groups of hands.
 
     A column is a group of hands. `first` and `second` [end] are both players' sequences, ascending for player 0; `mine`
     and `theirs` [way or 1, sequence, column] their reach. `won` [2, way, column, column] receives what player 0 wins if
@@ -92,7 +92,7 @@ def sum_winnings(
 def add_pair_values(
     won: Singles, first: IntArray, second: IntArray, strength: Singles, rows: Singles, values: Singles
 ) -> None:
-    """Sum up what player 0 wins with each pair of hands, given what pairs of groups of hands win on each board.
+    """Sum player 0's winnings with each pair of hands over boards, from those of their groups.
 
     `values` is [way, hand of player 0, hand of player 1]. `won` [board, 2, way, column, column + 1] has the winnings of
     columns if a player folds, and those of the better hand at showdowns; the last column has zeros. `first` and

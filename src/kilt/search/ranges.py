@@ -1,4 +1,4 @@
-"""Track both players' ranges by Bayes' rule, for an agent that re-solves subgames."""
+"""Track both players' ranges by Bayes' rule, for re-solving during play."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from kilt.tree.navigation import NavigableTree, TreePosition
 
 
 class SubgameState(NamedTuple):
-    """The state of a hand in a re-solved subgame: both players' ranges, and the position in the subgame."""
+    """A hand's state in a re-solved subgame: both players' ranges, and the position in the subgame."""
 
     reach: FloatArray  # [player, hand of the deck] probability of all actions that each player took with a hand
     solved: Resolved  # the current subgame
@@ -31,13 +31,13 @@ class SubgameState(NamedTuple):
 
 
 class BlueprintState(NamedTuple):
-    """The state of a hand after the agent has returned to its blueprint: both players' ranges."""
+    """A hand's state after the agent returned to its blueprint: both players' ranges."""
 
     reach: FloatArray  # as in `SubgameState`
 
 
 def update_range(reach: FloatArray, before: Betting, share: FloatArray) -> float:
-    """Update a player's range after an action by Bayes' rule, and return how likely the action was.
+    """Update a player's range after an action by Bayes' rule, and return the action's probability.
 
     The range is in `reach`. `share` [hand] has the probability of the action with each hand. An action that no hand of
     the range takes leaves the range unchanged.
@@ -51,7 +51,7 @@ def update_range(reach: FloatArray, before: Betting, share: FloatArray) -> float
 def translated_share(
     policy: PublicPolicy, position: Betting, action: str, mapping: Mapping = pseudo_harmonic
 ) -> FloatArray:
-    """Return the probability with which each hand takes an action, even if its bet size is not in the policy.
+    """Return each hand's probability of an action, even if the policy lacks its bet size.
 
     If the policy lacks a raise of this size, the probabilities of the nearest raises are used. A check or call counts
     as a raise of no chips.
@@ -69,7 +69,7 @@ def translated_share(
 
 
 def blueprint_ranges(player: BlueprintAgent, position: Betting, board: tuple[int, ...]) -> FloatArray:
-    """Return both players' ranges at a position: how likely their actions so far are with each hand.
+    """Return both players' ranges at a position, from the probabilities of their actions so far.
 
     Parameters
     ----------
@@ -95,7 +95,7 @@ def blueprint_ranges(player: BlueprintAgent, position: Betting, board: tuple[int
 
 
 def dealable_ranges(game: Holdem, reach: FloatArray, board: tuple[int, ...]) -> FloatArray:
-    """Repair ranges with which no deal is possible: a player without any possible hand gets all hands.
+    """Repair ranges that allow no deal, by giving all hands to a player without any.
 
     A player whose actions so far have probability 0 gets all hands, and so do both players if no pair of their hands
     can be dealt together.
@@ -109,11 +109,11 @@ def dealable_ranges(game: Holdem, reach: FloatArray, board: tuple[int, ...]) -> 
 
 
 def free_hands(game: Holdem, board: tuple[int, ...]) -> FloatArray:
-    """Return 1 for each hand that shares no card with the board, and 0 for the other hands."""
+    """Return 1 for each hand that shares no card with the board, else 0."""
     return np.asarray(~np.isin(game.holes, board).any(axis=1), dtype=np.float64)
 
 
 def moves_of(game: Holdem, position: Betting) -> Iterator[tuple[Betting, str, Betting]]:
-    """Yield each action of a hand so far, together with the positions before and after it."""
+    """Yield each action of a hand so far, with the positions before and after it."""
     for before, action in game.positions.moves_to(position):
         yield before, action, game.positions.after(before, action)

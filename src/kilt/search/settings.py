@@ -1,4 +1,4 @@
-"""Check the settings of an agent that re-solves subgames: rounds, bet sizes and memory."""
+"""Check the settings of a re-solving agent: rounds, bet sizes and memory."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from kilt.tree.betting import betting_size, betting_tree
 
 
 def menu_of(settings: ResolveConfig, first_round: int, game: Holdem) -> ActionAbstraction | None:
-    """Return the raises that an agent considers in subgames that begin in a given round, as a menu.
+    """Return the raises that an agent considers in a round's subgames, as a menu.
 
     Returns None in limit games, whose rules give the raises.
     """
@@ -26,7 +26,7 @@ def menu_of(settings: ResolveConfig, first_round: int, game: Holdem) -> ActionAb
 
 
 def require_settings(settings: ResolveConfig, game: Holdem) -> None:
-    """Raise PlayError if an agent with the given settings cannot re-solve subgames of a game.
+    """Raise PlayError if an agent with these settings cannot re-solve subgames of a game.
 
     Raises RunError if the largest subgame does not fit into memory.
     """
@@ -51,7 +51,7 @@ def require_settings(settings: ResolveConfig, game: Holdem) -> None:
 
 
 def cost_of(settings: ResolveConfig, game: Holdem, first_round: int) -> Cost:
-    """Return the memory needed to re-solve the largest subgame that begins in a given round.
+    """Return the memory for re-solving the largest subgame that begins in a given round.
 
     The solver keeps regrets and averages in single precision. For a limited round, the memory includes the values of
     all pairs of hands.
