@@ -1,4 +1,4 @@
-"""Represent poker games in which players see buckets of similar hands instead of hands.
+"""Poker games in which players see buckets of similar hands instead of their hands.
 
 A strategy is a table with one row for each action of a decision, and one column for each bucket. All hands of a bucket
 play the bucket's strategy. Players with and without abstraction can therefore play each other, and best responses to
@@ -30,7 +30,7 @@ TOGETHER = 4096  # boards whose buckets are looked up in one batch
 
 
 class DecisionLocation(NamedTuple):
-    """The location of a decision's probabilities: in a strategy table, and in a saved strategy."""
+    """Where a decision's probabilities are stored: in a strategy table, and in a saved strategy."""
 
     player: int
     round: int
@@ -53,7 +53,7 @@ def rounded_shares(weights: Table, dtype: npt.DTypeLike) -> Array:
 
 @dataclass(frozen=True)
 class BucketedGame(EvaluableGame):
-    """A game in which players see the bucket of their hand instead of the hand itself."""
+    """A game in which players see only the bucket of their hand."""
 
     game: VectorGame
     layouts: tuple[TableLayout, TableLayout]  # layouts of each player's tables
@@ -63,7 +63,7 @@ class BucketedGame(EvaluableGame):
     def with_abstraction(
         cls, game: VectorGame, cards: PlayerAbstractions, part: VectorTree | None = None
     ) -> BucketedGame:
-        """Return a game in which players see the buckets of a given card abstraction.
+        """Return a game in which players see the buckets of a card abstraction.
 
         Both players may use the same abstraction, or each a different one.
 
@@ -101,7 +101,7 @@ class BucketedGame(EvaluableGame):
         return table
 
     def shares_of(self, abstract: AbstractGame, table: Table, dtype: npt.DTypeLike) -> Array:
-        """Convert a strategy table to the integer probabilities that are saved to disk.
+        """Convert a strategy table to the integer probabilities of saved strategies.
 
         The largest integer of `dtype` stands for 1.
         """
@@ -111,7 +111,7 @@ class BucketedGame(EvaluableGame):
         return shares
 
     def decision_locations(self, abstract: AbstractGame) -> Iterator[DecisionLocation]:
-        """Yield, for each decision, where strategy tables and saved strategies store its probabilities."""
+        """Yield where strategy tables and saved strategies store each decision's probabilities."""
         betting, first = abstract.betting, abstract.first
         nodes = {betting.history(node): node for node in np.flatnonzero(betting.nodes.actor >= 0).tolist()}
         for r, row, position in self.game.decisions():
@@ -143,18 +143,18 @@ class BucketedGame(EvaluableGame):
 
     @property
     def is_general_sum(self) -> bool:
-        """Whether the game is not zero-sum, because of rake or modified payoffs."""
+        """Whether the game is not zero-sum, as with rake or modified payoffs."""
         return self.game.is_general_sum
 
     def worth(self, player: int, task: int, strategy: Table) -> float:
-        """Return what a player wins by following a strategy, or by playing a best response to it.
+        """Return a player's winnings with a strategy, or with a best response to it.
 
         A best response sees all cards, and not only buckets. The unit is chips per game.
         """
         return self.game.walk(self.walk(player, task, strategy))
 
     def walk(self, player: int, task: int, strategy: Table) -> Walk:
-        """Describe the pass over the public tree that computes what a strategy or a best response wins.
+        """Describe the pass over the public tree that computes a player's winnings.
 
         The player sees buckets. `VectorGame.walk` runs the pass.
         """
@@ -162,7 +162,7 @@ class BucketedGame(EvaluableGame):
 
 
 def bucket_layouts(game: VectorGame, cards: PlayerAbstractions, tree: VectorTree) -> tuple[TableLayout, TableLayout]:
-    """Look up the bucket of every hand on every board, for both players.
+    """Look up the bucket of every hand on every board for both players.
 
     The result is each player's table layout, in which the bucket is the column of a hand. The column after the last
     bucket of any round is for hands that share a card with the board.

@@ -1,4 +1,4 @@
-"""Define how each algorithm solves abstract games: its requirements, its cost, and its solver.
+"""Solve abstract games: each algorithm's requirements, cost and solver.
 
 `AbstractMethod.cost` computes the cost before anything is built, and `require` refuses what the method does not
 support. Methods differ in how they look up the cards of an abstract game: by walks of all boards, by walks of sampled
@@ -47,7 +47,7 @@ SAMPLING_KEYS = ("average", "linear", "prune", "equities", "compact")
 
 @dataclass(frozen=True)
 class AbstractMethod(Method, ABC):
-    """Base class of methods for abstract games. A method creates an algorithm's solver and estimates its cost."""
+    """Base class of methods for abstract games, which create an algorithm's solver and estimate its cost."""
 
     UNUSED: ClassVar[Sequence[str]] = SAMPLING_KEYS  # keys of [solver] that the method ignores
 
@@ -56,13 +56,13 @@ class AbstractMethod(Method, ABC):
 
     @abstractmethod
     def cost(self, spec: AbstractSpec, mapped: int) -> Cost:
-        """Return the memory, disk space and time that solving takes.
+        """Return the memory, disk space and time for solving.
 
         `mapped` is the size in bytes of the card abstractions on disk, which are mapped into memory.
         """
 
     def with_opponent_model(self, spec: S) -> S:
-        """Load the model of the opponent, if the algorithm computes a counter-strategy and has none yet.
+        """Load the opponent model for a counter-strategy, unless it is loaded already.
 
         The result is the specification with the model that its configuration names, or the unchanged specification.
         """
@@ -80,7 +80,7 @@ class AbstractMethod(Method, ABC):
         return replace(spec, against=against)
 
     def require(self, spec: AbstractSpec) -> None:
-        """Raise RunError if the algorithm does not support the options of a configuration.
+        """Raise RunError if the algorithm does not support a configuration's options.
 
         These are the engine, the options for sampling, and the card abstraction of the opponent.
         """
@@ -110,7 +110,7 @@ class AbstractMethod(Method, ABC):
             )
 
     def require_device(self, spec: AbstractSpec) -> None:
-        """Raise RunError if the algorithm cannot run on the device of the configuration (CPU or GPU)."""
+        """Raise RunError if the algorithm cannot run on the configured device, CPU or GPU."""
         if spec.device == CPU:
             require_no_compact(spec.options)
             return
@@ -126,23 +126,23 @@ class AbstractMethod(Method, ABC):
         """Raise EngineError if the engine cannot run all workers."""
 
     def prepare(self, problem: AbstractProblem, tick: Callable[[str, float], None]) -> None:
-        """Build the lookup tables that the solver needs, after the card abstractions have been built."""
+        """Build the lookup tables that the solver needs, once the card abstractions are built."""
 
     def measure_pace(self, spec: AbstractSpec) -> Pace | None:
-        """Measure the speed of the solver in a short test run.
+        """Measure the solver's speed in a short trial.
 
         Returns None if `cost` already includes the time.
         """
         return None
 
     def recorded_name(self, spec: AbstractSpec) -> str:
-        """Return the name under which a run records its algorithm."""
+        """Return the algorithm's name in the records of a run."""
         return spec.config.solver.algorithm
 
 
 @dataclass(frozen=True)
 class WalkMethod(AbstractMethod):
-    """A method for abstract games: CFR that visits all boards, or one sampled board, in each iteration."""
+    """Solve abstract games by CFR that visits all boards, or one sampled board, in each iteration."""
 
     WALKS: ClassVar[int] = 2  # of an iteration
 
@@ -150,7 +150,7 @@ class WalkMethod(AbstractMethod):
     samples: bool = False
 
     def cost(self, spec: AbstractSpec, mapped: int) -> Cost:
-        """Return how much memory, disk space and time solving takes, if memory holds the buckets of all boards."""
+        """Return the memory, disk space and time for solving with the buckets of all boards in memory."""
         walk, kept = spec.walk, self._kept(spec.walk)
         tables = walk.in_memory.memory + kept + walk.table * (1 if self.samples else spec.config.solver.threads)
         iteration = None if self.samples else self.WALKS * walk.seconds
@@ -163,7 +163,7 @@ class WalkMethod(AbstractMethod):
 
 @dataclass(frozen=True)
 class PublicSamplingMethod(WalkMethod):
-    """A method for abstract games: CFR with sampled boards.
+    """Solve abstract games by CFR with sampled boards.
 
     If memory is short, the buckets of hands are looked up for one board at a time.
     """
@@ -171,7 +171,7 @@ class PublicSamplingMethod(WalkMethod):
     samples: bool = True
 
     def cost(self, spec: AbstractSpec, mapped: int) -> Cost:
-        """Return the memory, disk space and time of solving with sampled boards.
+        """Return the memory, disk space and time for solving with sampled boards.
 
         If memory cannot hold the buckets of all boards, the cost is that with the buckets of one board.
         """
@@ -184,7 +184,7 @@ class PublicSamplingMethod(WalkMethod):
 
 @dataclass(frozen=True)
 class ResponseMethod(WalkMethod):
-    """A method for abstract games: CFR-BR, with an opponent who sees all cards and plays best responses."""
+    """Solve abstract games by CFR-BR, against an opponent who sees all cards and best-responds."""
 
     WALKS: ClassVar[int] = 4
 
@@ -192,7 +192,7 @@ class ResponseMethod(WalkMethod):
     trunk: int = 0
 
     def cost(self, spec: AbstractSpec, mapped: int) -> Cost:
-        """Return the memory, disk space and time of CFR-BR, including the table of the opponent."""
+        """Return the memory, disk space and time of CFR-BR, with the opponent's table."""
         walk = spec.walk
         if self.trunk and (spec.device != CPU or walk.must_sample_boards(self.trunk)):
             regrets, responses = walk.sampled_opponent_bytes(self.trunk)
@@ -205,14 +205,14 @@ class ResponseMethod(WalkMethod):
         return (self.tables - 1) * walk.table + walk.opponent_bytes(self.trunk)
 
     def require_device(self, spec: AbstractSpec) -> None:
-        """Raise RunError if CFR-BR would run on a GPU with an opponent who best-responds from the first round on."""
+        """Raise RunError if CFR-BR is to run on a GPU against an opponent who best-responds from the first round."""
         if spec.device == CPU or not self.trunk:
             super().require_device(spec)
 
 
 @dataclass(frozen=True)
 class JointMethod(AbstractMethod):
-    """A method for abstract games: CFR with a table entry for each pair of the players' bucket sequences.
+    """Solve abstract games by CFR with a table entry for each pair of the players' bucket sequences.
 
     It runs on the CPU or on a GPU.
     """
@@ -220,7 +220,7 @@ class JointMethod(AbstractMethod):
     tables: int = 3
 
     def cost(self, spec: AbstractSpec, mapped: int) -> Cost:
-        """Return how much memory, disk space and time solving takes, with tables of pairs of bucket sequences."""
+        """Return the memory, disk space and time for solving with tables of pairs of bucket sequences."""
         kept, pairs, there = 2 * self.tables * spec.table_bytes, 40 * max(map(max, spec.size.buckets)) ** 2, 0
         if spec.device != CPU:
             from kilt.solve.joint_device import MEMORY as AT_ONCE  # imports the GPU library
@@ -230,7 +230,7 @@ class JointMethod(AbstractMethod):
         return spec.estimate_cost(tables, 2 * kept + spec.table_bytes, mapped, device=there)
 
     def require_device(self, spec: AbstractSpec) -> None:
-        """Raise RunError if the device is a GPU and the card abstraction has imperfect recall."""
+        """Raise RunError for a card abstraction with imperfect recall on a GPU."""
         if spec.device == CPU:
             super().require_device(spec)
         elif not all(later.recall for one in spec.specs for later in one.plan.rounds[1:]):
@@ -240,12 +240,12 @@ class JointMethod(AbstractMethod):
             )
 
     def require_cards(self, spec: AbstractSpec) -> None:
-        """Raise AbstractionError if there are too many buckets for a table with an entry per pair of buckets."""
+        """Raise AbstractionError if there are too many buckets for a table of pairs."""
         for numbers in spec.size.buckets:
             require_few_buckets(" and ".join(spec.config.cards), numbers)
 
     def prepare(self, problem: AbstractProblem, tick: Callable[[str, float], None]) -> None:
-        """Compute the probability and the payoff of each pair of the players' bucket sequences.
+        """Compute the probability and payoff of each pair of the players' bucket sequences.
 
         Large tables are cached on disk for the solver.
         """
@@ -254,7 +254,7 @@ class JointMethod(AbstractMethod):
 
 @dataclass(frozen=True)
 class SamplingMethod(AbstractMethod):
-    """A method for abstract games: external-sampling CFR in one process, on a GPU, or on several workers.
+    """Solve abstract games by external-sampling CFR in one process, on a GPU, or on several workers.
 
     Workers share the game by classes of similar boards.
     """
@@ -296,7 +296,7 @@ class SamplingMethod(AbstractMethod):
         return int(slot_bytes(spec.options) * slots)
 
     def require(self, spec: AbstractSpec) -> None:
-        """Raise RunError if workers cannot divide the game among themselves by classes of similar boards."""
+        """Raise RunError if the game has no classes of boards by which workers can divide it."""
         require_options(spec.options, spec.game)
         if spec.config.engine.name:
             if spec.opponent is not None:
@@ -326,7 +326,7 @@ class SamplingMethod(AbstractMethod):
         require_blades(engine, spec.process_memory(spec.config.engine.levels), spec.config.solver.threads)
 
     def measure_pace(self, spec: AbstractSpec) -> Pace | None:
-        """Measure the speed of external sampling in a short test run, on a made-up game of the same size."""
+        """Measure the speed of external sampling in a short trial, on a made-up game of the same size."""
         game = spec.made_up_games[0]
         if spec.device != CPU:
             from kilt.solve.external_device import measure_speed_on_gpu
@@ -339,7 +339,7 @@ class SamplingMethod(AbstractMethod):
         )  # an iteration has a deal in each game
 
     def recorded_name(self, spec: AbstractSpec) -> str:
-        """Return the name under which a run records its algorithm.
+        """Return the algorithm's name in the records of a run.
 
         With workers, it includes the number of their levels.
         """
@@ -350,7 +350,7 @@ class SamplingMethod(AbstractMethod):
 
 @dataclass(frozen=True)
 class AnswerMethod(SamplingMethod):
-    """A method that computes a counter-strategy to an opponent model by external-sampling CFR.
+    """Compute a counter-strategy to an opponent model by external-sampling CFR.
 
     It solves a separate game for each seat.
     """
@@ -359,17 +359,17 @@ class AnswerMethod(SamplingMethod):
         return 2 * (super()._tables(spec) + spec.table_bytes) + 4 * spec.table_bytes
 
     def require(self, spec: AbstractSpec) -> None:
-        """Raise RunError if the configuration names an engine, because this algorithm runs in one process."""
+        """Raise RunError if an engine is configured, because this algorithm runs in one process."""
         AbstractMethod.require(self, spec)
 
     def require_device(self, spec: AbstractSpec) -> None:
-        """Raise RunError if the configuration asks for a GPU."""
+        """Raise RunError if a GPU is configured."""
         AbstractMethod.require_device(self, spec)
 
 
 @dataclass(frozen=True)
 class BucketDiskMethod(AbstractMethod):
-    """A method for abstract games: CFR with the tables of subgames in files on disk.
+    """Solve abstract games by CFR with the tables of subgames in files on disk.
 
     One process or several workers update the subgames.
     """
@@ -377,7 +377,7 @@ class BucketDiskMethod(AbstractMethod):
     tables: int = 1
 
     def cost(self, spec: AbstractSpec, mapped: int) -> Cost:
-        """Estimate the memory, disk space and time of solving with subgames on disk.
+        """Estimate the memory, disk space and time for solving with subgames on disk.
 
         The sizes of the subgames are not yet known.
         """
@@ -390,7 +390,7 @@ class BucketDiskMethod(AbstractMethod):
         return spec.estimate_cost(tables, kept + spec.table_bytes, mapped, iteration=2 * walk.seconds)
 
     def require(self, spec: AbstractSpec) -> None:
-        """Raise RunError if the configuration sets options for sampled deals, such as a batch size."""
+        """Raise RunError for options that need sampled deals, such as a batch size."""
         require_options(spec.options, spec.game)
         asked = spec.config.engine
         if asked.below or asked.batch or asked.boards or asked.samples:
@@ -406,6 +406,6 @@ def abstract_method(make: Make) -> AbstractMethod:
 
 
 def first_set(section: Record, keys: Sequence[str]) -> str | None:
-    """Return the first of several option names whose value is not the default, or None."""
+    """Return the first of several options that is not at its default, or None."""
     plain = type(section)()
     return next((key for key in keys if getattr(section, key) != getattr(plain, key)), None)

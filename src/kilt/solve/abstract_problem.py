@@ -1,4 +1,4 @@
-"""Define abstract games for solvers: players see buckets of hands and choose from a menu of bets.
+"""Abstract games for solvers, with buckets of hands and a menu of bets.
 
 Strategies are integer probabilities of the abstract game's actions: see `strategy.blueprint`. If memory is large
 enough, the whole game can also be evaluated with all boards and hands, for players who see only buckets (`bucketed`).
@@ -50,7 +50,7 @@ PER_BOARD = 64  # bytes per board of the public tree and of the card abstraction
 
 
 def dtype_of(slots: int) -> npt.DTypeLike:
-    """Return the integer type for storing probabilities: two bytes, or one byte for large strategies."""
+    """Return the integer type of stored probabilities: two bytes, or one byte in large strategies."""
     return np.uint16 if slots <= FINE else np.uint8
 
 
@@ -74,7 +74,7 @@ class WalkSize(NamedTuple):
 
     @classmethod
     def estimate(cls, game: Holdem, menu: ActionAbstraction | None, size: AbstractSize, threads: int = 1) -> WalkSize:
-        """Predict the cost of evaluating a game from the numbers of its boards and betting sequences.
+        """Estimate the cost of evaluating a game, from its numbers of boards and betting sequences.
 
         No game tree is built.
         """
@@ -91,18 +91,18 @@ class WalkSize(NamedTuple):
 
     @property
     def entries(self) -> int:
-        """The number of table entries on all boards: one for each action and hand."""
+        """The number of table entries on all boards, with one for each action and hand."""
         return self.hands * sum(rows * boards for rows, boards in zip(self.rows, self.boards, strict=True))
 
     @property
     def in_memory(self) -> Cost:
-        """The estimated memory and time for evaluating a strategy if memory holds all boards at once."""
+        """The estimated memory and time for evaluating a strategy with all boards in memory."""
         what, memory = f"walking all boards and hands of {self.name}", self.maps + self.scratch + self.table
         return Cost(memory, iteration=self.seconds, what=what, remedy="use external")
 
     @property
     def by_flop(self) -> Cost:
-        """The estimated memory and time for evaluating a strategy if memory holds only a few flops at a time."""
+        """The estimated memory and time for evaluating a strategy with a few flops in memory at a time."""
         flops = self.boards[1] if len(self.boards) > 1 else 1
         maps = min(self.maps, 2 * self.maps // flops * (2 * self.threads + 2))
         what = f"looking for best responses in {self.name}"
@@ -111,26 +111,26 @@ class WalkSize(NamedTuple):
 
     @property
     def seconds(self) -> float:
-        """The estimated seconds for one pass over all boards and hands."""
+        """The estimated seconds of one pass over all boards and hands."""
         return PER_ENTRY * self.entries / self.threads
 
     @property
     def samples_boards(self) -> bool:
-        """Whether boards must be sampled because memory cannot hold the buckets of all boards.
+        """Whether boards must be sampled because the buckets of all boards exceed memory.
 
         Public chance sampling then looks up the buckets of one board at a time.
         """
         return not Cost(self.in_memory.memory + 3 * self.table).fits
 
     def must_sample_boards(self, trunk: int) -> bool:
-        """Return whether CFR-BR must sample boards because memory cannot hold all of them.
+        """Return whether CFR-BR must sample boards because all of them exceed memory.
 
         CFR-BR then stores only boards that it samples.
         """
         return trunk > 0 and self.maps > LARGE
 
     def sampled_opponent_bytes(self, trunk: int) -> tuple[int, int]:
-        """Return the bytes that CFR-BR with sampled boards needs for the opponent: regrets, and best responses.
+        """Return the memory for the opponent in CFR-BR with sampled boards, in bytes.
 
         The opponent has regrets in the first `trunk` rounds, and responses on one sample of boards.
         """
@@ -143,7 +143,7 @@ class WalkSize(NamedTuple):
         return regrets, responses
 
     def opponent_bytes(self, trunk: int) -> int:
-        """Return the bytes that CFR-BR needs for the strategy of its opponent, who sees all cards.
+        """Return the memory for the opponent's strategy in CFR-BR, in bytes. The opponent sees all cards.
 
         The opponent learns in the first `trunk` rounds, and best-responds afterwards. If only the last round follows
         the trunk, the table needs the rows of only one board there.
@@ -155,7 +155,7 @@ class WalkSize(NamedTuple):
 
 @dataclass(frozen=True)
 class AbstractProblem(Problem):
-    """An abstract game to solve, with options for the solver and for the agent that plays its strategy."""
+    """An abstract game to solve, with options for the solver and for the agent."""
 
     form: ClassVar[str] = ABSTRACT
 
@@ -177,7 +177,7 @@ class AbstractProblem(Problem):
 
     @property
     def description(self) -> str:
-        """The name of the game and the names of its card abstractions, for messages."""
+        """The game's name and the names of its card abstractions, for messages."""
         cards = self.abstract.cards.name
         if self.opponent_cards:
             cards += f" against {CardAbstraction.load(self.opponent_cards).name}"
@@ -219,7 +219,7 @@ class AbstractProblem(Problem):
         return game(self.cards[0], self.opponent_cards), game(self.opponent_cards, self.cards[-1])
 
     def combine_seats(self, strategies: tuple[Array, Array]) -> Array:
-        """Combine two strategies into one: player 0's part of the first, and player 1's part of the second.
+        """Combine two strategies: player 0's part of the first, and player 1's part of the second.
 
         The games are those of `seats`, in which these players use their own card abstraction.
         """
@@ -230,7 +230,7 @@ class AbstractProblem(Problem):
 
     @cached_property
     def real(self) -> AbstractProblem:
-        """The game with its original payoffs, to evaluate strategies that were learned with modified ones.
+        """The game with its original payoffs, for evaluating strategies learnt with modified ones.
 
         Payoffs while solving may be modified by a tilt.
         """
@@ -254,7 +254,7 @@ class AbstractProblem(Problem):
 
     @cached_property
     def bucketed(self) -> BucketedGame:
-        """The game with all boards and hands in memory, and players who see buckets.
+        """The game with all boards and hands in memory, where players see buckets.
 
         Raises RunError if memory cannot hold it.
         """
@@ -265,7 +265,7 @@ class AbstractProblem(Problem):
 
     @property
     def without_boards(self) -> VectorGame:
-        """The game with strategy tables whose rows do not depend on the board.
+        """The game with strategy tables that do not depend on the board.
 
         Solvers with such tables look up buckets when they sample boards.
         """
@@ -274,20 +274,20 @@ class AbstractProblem(Problem):
 
     @cached_property
     def joint(self) -> JointGame:
-        """The abstract game with a probability and a payoff for each pair of the players' bucket sequences.
+        """The abstract game as a probability and a payoff for each pair of bucket sequences.
 
         Raises AbstractionError if there are too many.
         """
         return JointGame(self.abstract, joint_tables(self.abstract.cards, self.threads))
 
     def bucketed_restriction(self, player: int) -> Restriction:
-        """Return the fixed strategy of the opponent model, as a table with one column per bucket."""
+        """Return the opponent model's fixed strategy as a table with one column per bucket."""
         found = self.restriction(player)
         return found._replace(fixed=self.bucketed.table_of(self.abstract, found.fixed, calling=False))
 
     @cached_property
     def pairs(self) -> JointGame:
-        """The abstract game with a table entry per pair of bucket sequences, in the memory of the solver's device."""
+        """The abstract game with a table entry per pair of bucket sequences, in the solver's memory."""
         if self.device == CPU:
             return self.joint
         from kilt.solve.joint_device import DeviceJointGame  # imports the GPU library
@@ -295,11 +295,11 @@ class AbstractProblem(Problem):
         return DeviceJointGame(self.abstract, self.joint.joint)
 
     def shares_by(self, game: BucketedGame | JointGame) -> Callable[[Any], Array]:
-        """Return a function that converts a strategy table to the integer probabilities of a saved strategy."""
+        """Return a function that converts a strategy table to the integers of a saved strategy."""
         return lambda strategy: game.shares_of(self.abstract, strategy, self.dtype)
 
     def uniform(self) -> Array:
-        """Return the strategy that takes every action of a decision with the same probability."""
+        """Return the uniform strategy: equal probabilities for all actions of a decision."""
         return np.ones(self.abstract.slots, dtype=self.dtype)
 
     def save(self, path: Path, strategy: Array | StrategyInParts, **figures: Any) -> None:
@@ -314,7 +314,7 @@ class AbstractProblem(Problem):
         blueprint.save(path, *self.cards, fill=(lambda shares: parts.write_average(shares, scratch)) if parts else None)
 
     def load(self, path: Path) -> tuple[Array, dict[str, Any]]:
-        """Return a saved strategy and the results that were saved with it, such as its exploitability.
+        """Return a saved strategy, with the results saved with it.
 
         Raises an error if the strategy is for another game.
         """

@@ -1,4 +1,4 @@
-"""Compute best responses for players who see buckets, by visiting all boards and hands of a game.
+"""Compute best responses for players who see only buckets, by visiting all boards and hands.
 
 A player who sees buckets takes the same action with all hands of a bucket on all boards. The value of an action is
 known once the player's later decisions are fixed. Decisions are therefore fixed from the last to the first. For each
@@ -26,7 +26,7 @@ _SUM = Discount(1.0, 1.0, 1.0, 1.0, 1.0, False)  # no discounts, equal weights
 
 
 def abstract_responses(game: BucketedGame, strategy: Table) -> tuple[Table, tuple[float, float]]:
-    """Return the best responses of players who see buckets, and how much these responses win.
+    """Return the best responses of players who see only buckets, with their winnings.
 
     Parameters
     ----------
@@ -55,7 +55,7 @@ def abstract_responses(game: BucketedGame, strategy: Table) -> tuple[Table, tupl
 
 
 def walks_of(game: BucketedGame) -> int:
-    """Return how many passes over the game tree `abstract_responses` makes."""
+    """Return the number of passes over the game tree that `abstract_responses` makes."""
     return sum(len(_decisions(game, player)) + 1 for player in (0, 1))
 
 

@@ -57,7 +57,7 @@ def walk(
     sums: FloatArray,
     result: FloatArray,
 ) -> None:
-    """Run one pass of CFR: update the regrets of one player and the average strategy of the opponent.
+    """Run one pass of CFR: update one player's regrets and the opponent's average strategy.
 
     In rounds whose `tasks` entry is ANSWER rather than FOLLOW, the player takes a best response instead of learning.
     """
@@ -104,7 +104,7 @@ def walk(
 
 
 class Turn(NamedTuple):
-    """One pass of a CFR iteration: the player who learns, and the tables of that player and the opponent."""
+    """One pass of a CFR iteration: the learning player, and both players' tables."""
 
     player: int
     own: int  # number of a table: 0 and 1 are the players', 2 is that of an opponent who sees all cards
@@ -117,21 +117,26 @@ SELF_PLAY = Turn(0, 0, 1, 0, 0), Turn(1, 1, 0, 0, 1)
 
 
 class Tables(ABC):
-    """Base class of the tables in which CFR stores and updates regrets and average strategies."""
+    """Base class of the tables that store the regrets and average strategies of CFR."""
 
     iterations: int = 0  # completed iterations
     sampled = False  # whether a pass reaches only a part of the tables: then sums are weighted, not discounted
     groups: Sequence[Sequence[Turn]] = (SELF_PLAY,)  # the turns of an iteration; groups are independent of each other
 
     def prepare(self, variant: Variant) -> None:  # noqa: B027, not all have something to do
-        """Allocate the tables for a variant of CFR. Raises GameError if the variant is not supported."""
+        """Allocate the tables for a variant of CFR.
+
+        Raises GameError if the variant is not supported.
+        """
 
     def learn(self, turn: Turn, discount: Discount) -> None:
-        """Update the regrets of one player and the average strategy of the opponent in one pass over the tree."""
+        """Update one player's regrets and the opponent's average strategy in one pass over the tree."""
         raise NotImplementedError(f"iterations of {type(self).__name__} are compiled: call `run`")
 
     def run(self, rows: FloatArray, predictive: float) -> None:
-        """Run several CFR iterations. Each row of `rows` holds the discount factors of one iteration.
+        """Run several CFR iterations, given the discount factors of each.
+
+        Each row of `rows` has the discount factors of one iteration.
 
         Subclasses with compiled iterations override this method.
         """
@@ -140,12 +145,12 @@ class Tables(ABC):
             self.iterations += 1
 
     def run_passes(self, discount: Discount, turns: Sequence[Turn]) -> None:
-        """Run some passes of a CFR iteration, one after the other. Each pass updates one player."""
+        """Run some passes of a CFR iteration one after the other, each for one player."""
         for turn in turns:
             self.learn(turn, discount)
 
     def run_independent_passes(self, work: Callable[[Sequence[Turn]], None]) -> None:
-        """Run the passes of a CFR iteration that do not depend on each other, in parallel if possible.
+        """Run the independent passes of a CFR iteration, in parallel if possible.
 
         `work` is called for each group of passes.
         """
@@ -161,22 +166,22 @@ class Tables(ABC):
 
     @abstractmethod
     def current(self) -> Any:
-        """Return the strategy that the players will use in the next iteration."""
+        """Return the strategy of the next iteration."""
 
     @abstractmethod
     def state(self) -> dict[str, Array]:
-        """Return the arrays to save in a checkpoint, by name."""
+        """Return the arrays for a checkpoint by name."""
 
     @abstractmethod
     def restore(self, state: dict[str, Array]) -> None:
-        """Load the arrays of a checkpoint, as returned by `state`."""
+        """Load a checkpoint's arrays, which `state` returned."""
 
 
 T = TypeVar("T", bound=Tables)
 
 
 class Cfr(Generic[T]):
-    """A solver that runs counterfactual regret minimisation (CFR) with any variant and any table storage.
+    """A solver that runs counterfactual regret minimisation (CFR), with any variant and any tables.
 
     Parameters
     ----------
@@ -201,22 +206,22 @@ class Cfr(Generic[T]):
         return self.tables.iterations
 
     def step(self, iterations: int) -> None:
-        """Run more CFR iterations. Both players learn in each of them."""
+        """Run more CFR iterations, in each of which both players learn."""
         tables, variant = self.tables, self.variant
         tables.run(discounts(variant, tables.iterations + 1, iterations, sampled=tables.sampled), variant.predictive)
 
     def average(self) -> Any:
-        """Return the average strategy, which converges to an equilibrium. It is not normalised."""
+        """Return the average strategy, not normalised, which converges to an equilibrium."""
         return self.shares(self.tables.average())
 
     def current(self) -> Any:
-        """Return the strategy that the players will use in the next iteration."""
+        """Return the strategy of the next iteration."""
         return self.shares(self.tables.current())
 
     def state(self) -> dict[str, Array]:
-        """Return the arrays to save in a checkpoint."""
+        """Return the arrays for a checkpoint."""
         return self.tables.state()
 
     def restore(self, state: dict[str, Array]) -> None:
-        """Load the arrays of a checkpoint, as returned by `state`."""
+        """Load a checkpoint's arrays, which `state` returned."""
         self.tables.restore(state)

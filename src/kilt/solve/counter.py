@@ -1,4 +1,4 @@
-"""Compute counter-strategies, which exploit a model of an opponent and lose little to other opponents.
+"""Counter-strategies, which exploit an opponent model and lose little to other opponents.
 
 The methods are those of [Johanson16 chapter 6]. A best response to a model wins the most against it, but may lose any
 amount against another opponent. Two kinds of counter-strategies trade one for the other. Each is an equilibrium of a
@@ -42,7 +42,7 @@ RNR, DBR = "rnr", "dbr"  # prefixes of algorithms
 
 
 class Restriction(NamedTuple):
-    """A fixed strategy that one player must follow, always or with some probability, while solving."""
+    """A fixed strategy that one player must follow, always or with some probability, during solving."""
 
     player: int
     fixed: Array  # a strategy table: σ(I, a) with a coin, P_conf(I) · σ(I, a) without one
@@ -51,7 +51,7 @@ class Restriction(NamedTuple):
 
 @dataclass(frozen=True)
 class Against:
-    """An opponent to exploit: a model of the opponent's play, and how far to trust the model.
+    """An opponent to exploit: a model, and how far to trust it.
 
     Parameters
     ----------
@@ -81,18 +81,18 @@ class Against:
             raise RunError(f"the model of {self.model.player} has no observations: count hands of {self.model.game}")
 
     def algorithm(self, base: str) -> str:
-        """Return the name of the algorithm that exploits the opponent, such as ``"dbr:cfr+"`` for ``"cfr+"``."""
+        """Return the name of the algorithm that exploits the opponent, such as ``"dbr:cfr+"``."""
         kind, _, own = base.partition(":")
         rest = own if kind in (RNR, DBR) else base
         return ":".join(filter(None, (DBR if self.confidence else RNR, rest)))
 
     @property
     def fingerprint(self) -> str:
-        """A short hash of the opponent model and of the settings that say how far to trust it."""
+        """A short hash of the opponent model and of the trust in it."""
         return artifact.fingerprint(self.model.fingerprint, self.model.counts, f"{self.p!r} {self.confidence}")
 
     def fixed(self) -> FloatArray:
-        """Return the opponent model's strategy, which the opponent must follow fully or in part.
+        """Return the strategy that the opponent model prescribes, fully or in part.
 
         It is P_conf · σ for a data-biased response, and σ itself for a restricted Nash response.
         """
@@ -102,11 +102,11 @@ class Against:
         return policy * self.model.spread(self.p * CONFIDENCES[self.confidence](self.model.seen))
 
     def restriction(self, player: int, fixed: Array) -> Restriction:
-        """Return a `Restriction`, which makes one player follow the strategy `fixed` fully or in part."""
+        """Return a `Restriction` that makes one player follow the strategy `fixed`."""
         return Restriction(player, fixed, 0.0 if self.confidence else self.p)
 
     def combine_seats(self, tables: tuple[Array, Array]) -> Array:
-        """Combine two strategies into one: player 0's part of the first, and player 1's part of the second."""
+        """Combine two strategies: player 0's part of the first, and player 1's part of the second."""
         layout = self.model.layout
         first = np.repeat(layout.actor, layout.actions) == 0
         return np.where(first.reshape(-1, *[1] * (tables[0].ndim - 1)), *tables)

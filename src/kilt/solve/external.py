@@ -1,4 +1,4 @@
-"""Solve abstract games by external-sampling Monte Carlo CFR.
+"""External-sampling Monte Carlo CFR for abstract games.
 
 [Brown15 §3] builds on this algorithm. An iteration deals all cards of one hand, up to the last round. The buckets of
 both players in every round, and the outcome of a showdown, are therefore known before the first bet. What remains is a
@@ -73,7 +73,7 @@ class SamplingOptions:
 
 
 def words_per_action(options: SamplingOptions) -> int:
-    """Return how many 4-byte words the table of external sampling stores per action.
+    """Return the number of 4-byte words per action in the table of external sampling.
 
     One is for its regret. If the average strategy is stored, another is for its count. Counts are stored for the
     average strategy.
@@ -91,7 +91,7 @@ MOST_ACTIONS = 63  # largest number of actions of a decision on a GPU
 
 
 def require_options(options: SamplingOptions, game: Holdem) -> None:
-    """Raise RunError if external sampling does not support a game with the given options."""
+    """Raise RunError if external sampling does not support a game with these options."""
     if options.equities and np.any(game.tilts):
         raise RunError(
             "`equities` average wins and losses, which tilted payoffs weight differently: use only one of the two"
@@ -99,13 +99,13 @@ def require_options(options: SamplingOptions, game: Holdem) -> None:
 
 
 def require_no_compact(options: SamplingOptions) -> None:
-    """Raise RunError if the options ask for compact tables, which only a GPU supports."""
+    """Raise RunError if compact tables are requested without a GPU."""
     if options.compact:
         raise RunError("`compact` tables need a GPU: omit `compact`, or solve on a GPU")
 
 
 def require_gpu_sampling(game: Holdem, menu: ActionAbstraction | None, options: SamplingOptions) -> None:
-    """Raise RunError if a GPU cannot run external sampling for a game with these options."""
+    """Raise RunError if external sampling of a game with these options cannot run on a GPU."""
     require_options(options, game)
     most = int(betting_tree(game, menu).nodes.children.max())
     if most > MOST_ACTIONS:
@@ -116,7 +116,7 @@ def require_gpu_sampling(game: Holdem, menu: ActionAbstraction | None, options: 
 
 
 def priced_rounds(options: SamplingOptions, rounds: range) -> range:
-    """Return the rounds in which an all-in showdown pays the average result over all boards that may follow.
+    """Return the rounds whose all-in showdowns pay the mean result over all boards that may follow.
 
     In the other rounds, the result on the sampled board is paid. The option `equities` chooses the rounds.
     """
@@ -124,7 +124,7 @@ def priced_rounds(options: SamplingOptions, rounds: range) -> range:
 
 
 class RegretTable:
-    """The table in which external sampling stores regrets and counts how often actions are sampled."""
+    """The regrets and action counts of external sampling, in one table."""
 
     def __init__(self, slots: SlotLayout, options: SamplingOptions = DEFAULT, rules: Rules | None = None) -> None:
         require_no_compact(options)
@@ -140,14 +140,14 @@ class RegretTable:
 
     @property
     def views(self) -> tuple[Singles, Words]:
-        """The table as two arrays for compiled code: the regrets, and the counts.
+        """The table as two arrays for compiled code, the regrets and the counts.
 
         The second is empty if no average is stored.
         """
         return self.table.view(np.float32), self.table[: len(self.table) if self.options.average else 0]
 
     def integer_strategy(self, dtype: npt.DTypeLike, threads: int = 1, *, counted: bool = True) -> Array:
-        """Return the average strategy as an array of integers, which are rounded probabilities.
+        """Return the average strategy as integers, which are rounded probabilities.
 
         If no average is stored, the result is the current strategy. See `quantise`.
         """
@@ -157,14 +157,14 @@ class RegretTable:
         return shares
 
     def discount(self, key: np.uint64, threads: int = 1) -> None:
-        """Multiply all regrets and counts by the discount factor of linear CFR.
+        """Discount all regrets and counts, as linear CFR requires.
 
         The factor is `FACTOR`. Counts are rounded to integers at random.
         """
         self._in_parts(partial(kernels.discount, self.words, FACTOR, key), threads)
 
     def halve(self, limit: int, threads: int = 1) -> None:
-        """Halve the counts of each decision that has a count of at least `limit`."""
+        """Halve the counts of each decision with a count of at least `limit`."""
         if self.options.average:
             self._in_parts(partial(kernels.halve, self.words, limit), threads)
 
@@ -220,7 +220,7 @@ class ExternalMCCFR(TableState):
         self._pool = ThreadPoolExecutor(threads)
 
     def step(self, iterations: int) -> None:
-        """Run external sampling for more iterations. In each, a hand is dealt and both players learn."""
+        """Run more iterations of external sampling. In each, a hand is dealt and both players learn."""
         end = self.iterations + iterations
         while self.iterations < end:
             if self.options.linear and scheduled(self.iterations, STEPS) == self.iterations:
@@ -231,7 +231,7 @@ class ExternalMCCFR(TableState):
             self._walk_to(min(until, scheduled(self.iterations + 1, STEPS)) if self.options.linear else until)
 
     def restore(self, state: dict[str, npt.NDArray[np.generic]]) -> None:
-        """Load the arrays of a checkpoint, as returned by `state`.
+        """Load a checkpoint's arrays, which `state` returned.
 
         Counts of a release in which they could overflow are halved in time.
         """
@@ -299,7 +299,7 @@ def excess_weight(iterations: int, first: int) -> float:
 
 
 class WalkWorkspace:
-    """Scratch memory with which one thread runs external sampling: dealt cards, buckets, nodes to visit."""
+    """One thread's scratch memory for external sampling: dealt cards, buckets, and nodes to visit."""
 
     def __init__(self, abstract: SlotLayout, most: int = DEALS, *, priced: range = range(0)) -> None:
         rules = abstract.game.rules
@@ -325,7 +325,7 @@ class WalkWorkspace:
         self.queue = np.empty(2 * len(abstract.betting.nodes.actor) + 2, dtype=PLACE)
 
     def deal(self, seed: np.uint64, first: int, deals: int) -> tuple[Words, Singles]:
-        """Deal some hands, and look up their buckets and showdown results.
+        """Deal hands, and look up their buckets and showdown results.
 
         `first` is the number of the first hand.
         """
@@ -352,7 +352,7 @@ class WalkWorkspace:
 
 
 class Pace(NamedTuple):
-    """The speed of external sampling on an abstract game: iterations and decisions per second."""
+    """The speed of external sampling on an abstract game, in iterations and decisions per second."""
 
     iterations: float  # per second
     decisions: float  # per second
@@ -360,7 +360,7 @@ class Pace(NamedTuple):
 
 
 def measure_speed(game: SlotLayout, options: SamplingOptions = DEFAULT, threads: int = 1, seconds: float = 2.0) -> Pace:
-    """Measure the speed of external sampling in a short test run, on a made-up game of a given size.
+    """Measure the speed of external sampling in a short trial, on a made-up game of a given size.
 
     The made-up game is smaller if memory requires it.
     """
@@ -382,7 +382,7 @@ def measure_speed(game: SlotLayout, options: SamplingOptions = DEFAULT, threads:
 
 
 def rules_of(abstract: SlotLayout, words: int) -> Rules:
-    """Convert a betting tree to arrays for compiled code, without chance nodes.
+    """Convert a betting tree to arrays for compiled code, leaving out chance nodes.
 
     Each slot of the table has `words` 4-byte words.
     """

@@ -1,4 +1,4 @@
-"""Run external-sampling CFR on a GPU, with all tables and buckets in GPU memory.
+"""External-sampling CFR on a GPU, with all tables and buckets in GPU memory.
 
 Each warp deals some hands, looks up their buckets and passes over the betting tree: see `external_device.cu`. Deals and
 random choices are those of the CPU for the same seed.
@@ -88,19 +88,19 @@ PLACE = 16  # bytes of a list entry
 
 
 class Room(NamedTuple):
-    """How much memory a GPU needs to process one deal, as numbers of decisions and values."""
+    """The GPU memory for processing one deal, as numbers of decisions and values."""
 
     own: float
     values: float
     decisions: float
 
     def list_bytes(self) -> float:
-        """Return how many bytes of GPU memory the lists for processing one deal take."""
+        """Return the bytes of GPU memory for the lists of one deal."""
         return PLACE * (2 * self.decisions + self.own) + 4 * self.values
 
 
 def room_of(betting: BettingTree, *, most: bool) -> Room:
-    """Return how much memory a GPU needs to process one deal, as numbers of decisions and values.
+    """Return the GPU memory for processing one deal, as numbers of decisions and values.
 
     They are the largest numbers if `most` is set, otherwise the mean numbers for an opponent who plays uniformly.
     """
@@ -113,14 +113,14 @@ def room_of(betting: BettingTree, *, most: bool) -> Room:
 
 
 def depth_of(betting: BettingTree) -> int:
-    """Return the largest number of decisions in a hand."""
+    """Return the maximum number of decisions in a hand."""
     depth = np.zeros(len(betting.nodes.actor), dtype=np.int32)
     count_depth(betting.nodes.parent, betting.nodes.actor, depth)
     return int(depth.max())
 
 
 def row_words(actions: IntArray, options: SamplingOptions) -> IntArray:
-    """Return how much memory a row of the GPU's table takes, depending on the number of actions.
+    """Return the size of a row of the GPU's table in 4-byte words, by number of actions.
 
     The unit is 4-byte words, and the row is one of a round after the first.
     """
@@ -129,7 +129,7 @@ def row_words(actions: IntArray, options: SamplingOptions) -> IntArray:
 
 
 def slot_bytes(options: SamplingOptions) -> float:
-    """Return how many bytes of GPU memory the regret and the count of one action take.
+    """Return the bytes of GPU memory per action, for a regret and a count.
 
     For compact tables, this is an upper bound, because an odd number of compact regrets is rounded up.
     """
@@ -147,7 +147,7 @@ def device_bytes(game: Holdem, menu: ActionAbstraction | None, slots: int, optio
 def measure_speed_on_gpu(
     game: Holdem, menu: ActionAbstraction | None, buckets: Buckets, options: SamplingOptions, seconds: float = 2.0
 ) -> Pace:
-    """Measure the speed of external sampling on the GPU in a short test run, on a made-up game.
+    """Measure the speed of external sampling on the GPU in a short trial, on a made-up game.
 
     The game is smaller than the real one if memory requires it.
     """
@@ -161,7 +161,7 @@ def measure_speed_on_gpu(
 
 
 def measure_solver_speed(solver: ExternalMCCFR, seconds: float) -> Pace:
-    """Measure the speed of a solver in a test run of some seconds.
+    """Measure a solver's speed in a trial of some seconds.
 
     Only the second half of the run counts.
     """
@@ -190,7 +190,7 @@ def _made_up(deal: Deal, numbers: Sequence[int]) -> CardAbstraction:
 
 
 def deals_in_flight(classes: int, iterations: int, most: int, crowd: int = CLASS) -> int:
-    """Return how many deals the GPU should process at the same time.
+    """Return the number of deals that the GPU should process at the same time.
 
     The result is at most `most`, the GPU's limit, and at most `crowd` for each of the `classes` of first-round hands.
     Each deal misses the updates of the others in flight. Therefore small games, and the beginning of a run, have few
@@ -203,7 +203,7 @@ def deals_in_flight(classes: int, iterations: int, most: int, crowd: int = CLASS
 
 
 class DeviceTable:
-    """The table in GPU memory in which external sampling stores regrets and counts sampled actions."""
+    """The regrets and action counts of external sampling, as a table in GPU memory."""
 
     trunk = classes = 0  # rounds before separate classes of boards, and the number of classes; 0 without
     frame = stride = 0  # where classes are: see `external_device_classes`
@@ -251,11 +251,11 @@ class DeviceTable:
 
     @property
     def record(self) -> Array:
-        """A record with the addresses of the arrays that tell GPU code where each decision is stored."""
+        """A record that tells GPU code where each decision is stored."""
         return np.array(tuple(address(array) for array in (*self._rows, self.table, self.numbers)), dtype=ROWS)
 
     def integer_strategy(self, dtype: npt.DTypeLike, threads: int = 1, *, counted: bool = True) -> Array:
-        """Return the average strategy as an array of integers, which are rounded probabilities.
+        """Return the average strategy as integers, which are rounded probabilities.
 
         If no average is stored, the result is the current strategy.
         """
@@ -274,11 +274,11 @@ class DeviceTable:
         return shares
 
     def discount(self, key: np.uint64, threads: int = 1) -> None:
-        """Multiply all regrets and counts by the discount factor of linear CFR."""
+        """Discount all regrets and counts, as linear CFR requires."""
         self._over("discount_rows", 0, len(self.first), np.float64(FACTOR), key.view(np.int64))
 
     def halve(self, limit: int, threads: int = 1) -> None:
-        """Halve the counts of each decision that has a count of at least `limit`, and limit its regrets."""
+        """Halve the counts of each decision with a count of at least `limit`, and limit its regrets."""
         top = RANGE * float(np.abs(self.payoff).max())
         self._over(
             "bound_rows", 0, len(self.first), np.uint32(limit), np.float32(top), np.float32(max(top, self.least))
@@ -292,7 +292,7 @@ class DeviceTable:
         self.kernel(kernel)((min(decisions, 1 << 16),), (THREADS,), given)
 
     def checkpoint_arrays(self) -> tuple[Deferred, Deferred]:
-        """Return the regrets and counts to save in a checkpoint, as two arrays.
+        """Return the regrets and counts for a checkpoint, as two arrays.
 
         The first has the CPU's format, the second has the 8-byte numbers of the first round. Both are copied from the
         GPU only when they are written.
@@ -320,7 +320,7 @@ class DeviceTable:
                 theirs[:, n:] = counts
 
     def load(self, table: Array, wide: Array | None) -> None:
-        """Load the regrets and counts of a checkpoint that a GPU or a CPU has saved.
+        """Load the regrets and counts of a checkpoint from a GPU or a CPU.
 
         The arguments are the arrays that `checkpoint_arrays` has returned. `wide` is None if the checkpoint comes from
         a CPU.
@@ -352,7 +352,7 @@ class DeviceTable:
 
 
 class GpuExternalMCCFR(ExternalMCCFR):
-    """A solver that runs external-sampling CFR on a GPU. A CPU can resume its runs, and vice versa.
+    """A solver that runs external-sampling CFR on a GPU. Runs can move to a CPU and back.
 
     Parameters
     ----------
@@ -472,9 +472,9 @@ class GpuExternalMCCFR(ExternalMCCFR):
         self.kernel("walk_deals")((min(blocks, -(-batches // WARPS)),), (LANES * WARPS,), given)
 
     def state(self) -> dict[str, Any]:
-        """Return the arrays to save in a checkpoint.
+        """Return the arrays for a checkpoint.
 
-        They are copied from the GPU only when they are written.
+        The arrays are copied from the GPU only when they are written.
         """
         table, wide = self.regrets.checkpoint_arrays()
         return {"table": table, "wide": wide, "seed": self.seed} | {
@@ -482,7 +482,7 @@ class GpuExternalMCCFR(ExternalMCCFR):
         }
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Load the arrays of a checkpoint from this class or from `ExternalMCCFR`."""
+        """Load a checkpoint's arrays, from this class or from `ExternalMCCFR`."""
         self.regrets.load(np.asarray(state["table"]), np.asarray(state["wide"]) if "wide" in state else None)
         self.seed[...] = state["seed"]
         self.cards.record["seed"] = self.seed

@@ -1,4 +1,4 @@
-"""Prepare the data that GPU code needs to deal hands and to look up their buckets."""
+"""The data that GPU code needs to deal hands and look up their buckets."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ DEALS = np.dtype(
 
 
 class DeviceCards:
-    """The buckets of all hands and the tables of hand strengths, in GPU memory."""
+    """The buckets of all hands, and the tables of hand strength, in GPU memory."""
 
     def __init__(
         self,
@@ -137,7 +137,7 @@ class DeviceCards:
 
     @property
     def macros(self) -> dict[str, int]:
-        """The constants for the deck and the rounds of a game, with which GPU code is compiled."""
+        """The constants of a game's deck and rounds, as macros for GPU code."""
         rules = self.abstract.game.rules
         board = rules.board_size(rules.rounds - 1)
         return {

@@ -1,4 +1,4 @@
-"""Run external-sampling CFR on a GPU if the tables of a game are larger than GPU memory.
+"""External-sampling CFR on a GPU for games whose tables exceed GPU memory.
 
 The tables of some classes of boards are in GPU memory at a time. The tables of the other classes are in the memory of
 the CPU. From the first board on, players know the class of their board, and no information set belongs to two classes
@@ -44,7 +44,7 @@ FEWEST = 1 << 14  # smallest number of deals of a pass
 
 
 class DeviceNeeds(NamedTuple):
-    """How much GPU memory a run needs, and for how many classes of boards GPU memory has room."""
+    """The GPU memory that a run needs, and the number of classes of boards for which there is room."""
 
     memory: int  # bytes
     frames: int  # classes of boards in GPU memory at a time; 0: the whole table fits
@@ -59,7 +59,7 @@ class DeviceNeeds(NamedTuple):
         options: SamplingOptions,
         maps: int,
     ) -> DeviceNeeds:
-        """Compute how much GPU memory a run needs, and for how many classes of boards GPU memory has room.
+        """Compute the GPU memory that a run needs, and the number of classes of boards for which there is room.
 
         `maps` is the size in bytes of the buckets of all hands. `apart` is the result of `trunk_and_classes`.
         """
@@ -106,7 +106,7 @@ def gpu_solver(
 
 
 class ClassTables(DeviceTable):
-    """The regrets and action counts of a game in external sampling, if they are larger than GPU memory.
+    """The regrets and action counts of external sampling, for games that exceed GPU memory.
 
     The tables of the first rounds and of some classes of boards are in GPU memory. Those of all classes are in the
     memory of the CPU.
@@ -136,12 +136,12 @@ class ClassTables(DeviceTable):
 
     @property
     def classes_offset(self) -> int:
-        """The position in the GPU's table, in 4-byte words, at which the tables of classes of boards begin."""
+        """The position of the board classes' tables in the GPU's table, in 4-byte words."""
         return self.size + self.size % 2
 
     @property
     def game_words(self) -> int:
-        """The size that a table of the whole game would have, in 4-byte words."""
+        """The size of a table for the whole game, in 4-byte words."""
         return self.words * self.partition.abstract.slots
 
     def clear(self) -> None:
@@ -164,7 +164,7 @@ class ClassTables(DeviceTable):
         self.frame = address(self._frame_of)
 
     def frame_table(self, frame: int) -> DeviceTable:
-        """Return the table of a class of boards that is in GPU memory, given its place there."""
+        """Return the table of a class of boards from its place in GPU memory."""
         found = copy(self.each)
         start = self.classes_offset + frame * self.stride
         found.table, found.numbers = self.table[start : start + self.stride + 2], self.numbers
@@ -172,7 +172,7 @@ class ClassTables(DeviceTable):
         return found
 
     def copy_to_gpu(self, classes: Sequence[int]) -> None:
-        """Copy the tables of the given classes of boards to GPU memory, if they are not there.
+        """Copy the tables of the given classes of boards to GPU memory, unless they are there.
 
         The GPU then processes only deals with boards of these classes.
         """
@@ -193,7 +193,7 @@ class ClassTables(DeviceTable):
         copy_out(self.frame_table(frame).table[: self.each.size], self.pages[self.held[frame]], pinned=True)
 
     def groups(self) -> list[list[int]]:
-        """Divide the classes of boards into groups whose tables fit into GPU memory together.
+        """Divide the classes of boards into groups that fit into GPU memory.
 
         The group that is already there comes first.
         """
@@ -214,15 +214,15 @@ class ClassTables(DeviceTable):
                 self._waiting[label].append((name, arguments))
 
     def discount(self, key: np.uint64, threads: int = 1) -> None:
-        """Multiply all regrets and counts by the discount factor of linear CFR."""
+        """Discount all regrets and counts, as linear CFR requires."""
         self._of_all("discount", key)
 
     def halve(self, limit: int, threads: int = 1) -> None:
-        """Halve the counts of each decision that has a count of at least `limit`, and limit its regrets."""
+        """Halve the counts of each decision with a count of at least `limit`, and limit its regrets."""
         self._of_all("halve", limit)
 
     def integer_strategy(self, dtype: npt.DTypeLike, threads: int = 1, *, counted: bool = True) -> Array:
-        """Return the average strategy as an array of integers, which are rounded probabilities.
+        """Return the average strategy as integers, which are rounded probabilities.
 
         If no average is stored, the result is the current strategy.
         """
@@ -243,7 +243,7 @@ class ClassTables(DeviceTable):
                 yield label, self.held.index(label)
 
     def checkpoint_arrays(self) -> tuple[Deferred, Deferred]:
-        """Return the regrets and counts to save in a checkpoint, as two arrays.
+        """Return the regrets and counts for a checkpoint, as two arrays.
 
         The first has the CPU's format, the second has the 8-byte numbers of the first round. Both are copied from the
         GPU only when they are written.
@@ -270,7 +270,7 @@ class ClassTables(DeviceTable):
             copy_ranges(mine, begin, table, place, size)
 
     def load(self, table: Array, wide: Array | None) -> None:
-        """Load the regrets and counts of a checkpoint that a GPU or a CPU has saved.
+        """Load the regrets and counts of a checkpoint from a GPU or a CPU.
 
         The arguments are the arrays that `checkpoint_arrays` has returned. `wide` is None if the checkpoint comes from
         a CPU.
@@ -288,7 +288,7 @@ class ClassTables(DeviceTable):
 
 
 class GpuClassedExternalMCCFR(GpuExternalMCCFR):
-    """A solver that runs external-sampling CFR on a GPU if the tables are larger than GPU memory.
+    """A solver that runs external-sampling CFR on a GPU, with tables that exceed GPU memory.
 
     The tables of some classes of boards are in GPU memory at a time.
 

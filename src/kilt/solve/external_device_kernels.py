@@ -1,4 +1,4 @@
-"""Compute how much memory a GPU needs to process a deal, in compiled code on the CPU."""
+"""Compiled estimates, on the CPU, of the GPU memory for one deal."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def count_depth(parent: Ints, actor: ByteArray, depth: Ints) -> None:
 
 @kernel
 def count_room(first_child: Ints, children: Ints, actor: ByteArray, player: int, most: bool, room: FloatArray) -> None:
-    """Count how many decisions and actions a sampled deal visits below each node of a betting tree.
+    """Count the decisions and actions that a sampled deal visits below each node of a betting tree.
 
     `room` has the shape (nodes, 3): the player's decisions, their actions, and the decisions of both players. That is
     the maximum for each kind if `most`, otherwise the mean if the opponent's actions are uniformly random.

@@ -61,7 +61,7 @@ class Rules(NamedTuple):
 
 
 class FixedStrategy(NamedTuple):
-    """A fixed strategy that one player must follow, always or with some probability, while solving.
+    """A fixed strategy that one player must follow, always or with some probability, during solving.
 
     See `counter.Restriction`.
     """
@@ -75,7 +75,7 @@ NOBODY = FixedStrategy(-1, 0.0, np.zeros(0, dtype=np.float32))
 
 
 class Starts(NamedTuple):
-    """The nodes of a betting tree at which a pass of CFR starts to play each deal."""
+    """The betting nodes at which a pass of CFR starts each deal."""
 
     begin: IntArray  # [deal + 1] the first start of each deal
     node: Words  # [start]
@@ -83,7 +83,7 @@ class Starts(NamedTuple):
 
 
 class Exits(NamedTuple):
-    """The nodes at which deals leave a part of the betting tree, so that other workers must continue."""
+    """The betting nodes at which deals leave a part of the tree, so that other workers must continue."""
 
     begin: IntArray  # [deal + 1] the first exit of each deal
     node: Words  # [exit] the node in another part
@@ -93,7 +93,7 @@ class Exits(NamedTuple):
 
 @kernel
 def deal_cards(seed: np.uint64, first: int, deck: int, cards: IntArray) -> None:
-    """Deal random cards for consecutive hands, and write them to `cards`: one row for each hand.
+    """Deal random cards for consecutive hands, one per row of `cards`.
 
     `first` is the number of the first hand.
     """
@@ -126,7 +126,7 @@ def walk_deals(
     queue: Records,
     value: Singles,
 ) -> tuple[int, int]:
-    """Run external-sampling CFR on some deals, starting at given nodes of the betting tree.
+    """Run external-sampling CFR on some deals from given nodes of the betting tree.
 
     `bucket` [deal, round, player] and `outcome` [deal, round] describe the deals. Adds to `regret`, weighted by each
     deal's `share`; and adds `tally` [deal], unless it is empty, to `count` of each action that is sampled for the
@@ -333,7 +333,7 @@ def descend_deals(
     begin: IntArray,
     exits: Exits,
 ) -> tuple[int, int, int]:
-    """Play deals through a part of the betting tree, and record at which nodes they leave it.
+    """Play deals through a part of the betting tree, and record where they leave it.
 
     This is the first half of `walk_deals`. Nodes beyond the part are marked `BEYOND`. Writes the visited nodes of all
     deals to `queue`, one deal after another, the beginning of each deal's entries to `begin` [deal + 1], and the nodes
@@ -377,7 +377,7 @@ def ascend_deals(
     starts: Starts,
     worth: Singles,
 ) -> None:
-    """Compute the values of deals in a part of the betting tree, given the values where they leave it.
+    """Compute the values of deals in a part of the betting tree from the values where they leave it.
 
     This is the second half of `walk_deals`. It writes player 0's value of each start to `worth`.
     """
@@ -410,7 +410,7 @@ def quantise(
     regret: Singles,
     count: Words,
 ) -> None:
-    """Convert counts of actions, or regrets, to a strategy of rounded integer probabilities in `shares`.
+    """Convert action counts or regrets to a strategy of rounded integer probabilities.
 
     The largest integer stands for 1. [decision] `first` is the first slot, `counts` the number of actions and `buckets`
     the number of buckets; a slot has `words` numbers. If nothing was counted, regret matching gives the probabilities;
@@ -447,7 +447,7 @@ def discount(
     regret: Singles,
     count: Words,
 ) -> None:
-    """Multiply the regrets and counts of some decisions by a factor.
+    """Multiply the regrets and counts of some decisions by a discount factor.
 
     Counts are rounded to integers at random. The arguments are those of `quantise`.
     """
@@ -464,7 +464,7 @@ def discount(
 def halve(
     words: int, limit: int, first: IntArray, counts: IntArray, buckets: IntArray, regret: Singles, count: Words
 ) -> None:
-    """Halve the counts of each decision that has a count of at least `limit`.
+    """Halve the counts of each decision with a count of at least `limit`.
 
     The arguments are those of `quantise`.
     """

@@ -1,4 +1,4 @@
-"""Choose a representation for a game: a flat tree if it is small, otherwise a public tree.
+"""Choose a representation for a game: a flat tree for small games, else a public tree.
 
 >>> load_problem("kuhn", "cfr+").form, load_problem("kuhn", "cfr+", threads=2).form
 ('flat', 'vector')
@@ -69,7 +69,7 @@ def load_problem(
     device: str = CPU,
     tilt: Sequence[float] = (),
 ) -> Problem:
-    """Load a game for an algorithm, in a representation that the algorithm supports.
+    """Load a game in a representation that an algorithm supports.
 
     Without an algorithm, the representation suits the evaluation of strategies.
 
@@ -98,7 +98,7 @@ def load_problem(
 
 
 class FittedGame(NamedTuple):
-    """A game, the representation chosen for solving it, and an algorithm's method for this representation.
+    """A game in the representation chosen for solving it, with the algorithm's method.
 
     Tables are not yet allocated.
     """
@@ -114,7 +114,7 @@ class FittedGame(NamedTuple):
 
     @property
     def cost(self) -> Cost:
-        """The memory and time that solving the game takes."""
+        """The memory and time for solving the game."""
         cost, remedy = self.method.cost(self.source), "use a smaller game, or abstract it in a configuration"
         if self.source.unlimited and not cost.fits:
             remedy = _remedy(replace(self.source, unlimited=False), self.called, None)
@@ -172,7 +172,7 @@ def choose_form(
 
 
 def stored_form(path: Path) -> str:
-    """Return in which representation a strategy was saved: flat, vector, disk or abstract."""
+    """Return the representation of a saved strategy: flat, vector, disk or abstract."""
     forms = {
         flat_strategy.KIND: FLAT,
         vector_strategy.KIND: VECTOR,
@@ -186,7 +186,7 @@ def stored_form(path: Path) -> str:
 
 
 def stored_problem(path: Path, threads: int = 1) -> Problem:
-    """Load the game that a saved strategy belongs to.
+    """Load the game of a saved strategy.
 
     The rules are those saved with the strategy, or those that the game's name stands for. Available memory is not
     checked: tables are mapped from their files, and subgames are unpacked one by one. Raises ArtifactError for a
@@ -203,7 +203,7 @@ def stored_problem(path: Path, threads: int = 1) -> Problem:
 
 
 def disk_problem(game: str | Game, threads: int = 1) -> DiskProblem:
-    """Split a game into subgames on disk, in order to estimate the cost of solving it.
+    """Split a game into subgames on disk, in order to estimate its cost.
 
     Raises RunError if the game cannot be split.
     """
@@ -227,7 +227,7 @@ class _Source:
 
     @cached_property
     def game(self) -> Game | None:
-        """The rules of the game, with modified payoffs if the options ask for them.
+        """The rules of the game, with modified payoffs if requested.
 
         It is None for a game of open_spiel.
         """
@@ -239,7 +239,7 @@ class _Source:
 
     @cached_property
     def size(self) -> GameSize | None:
-        """The number of states and information sets of the game, or None if it is unknown without a tree."""
+        """The number of states and information sets of the game, or None if it takes a tree to know."""
         if isinstance(self.game, Poker):
             return size_of(self.game.rules)
         return size_of(self.game) if isinstance(self.game, Bluff) else None
@@ -276,12 +276,12 @@ class _Source:
 
     @cached_property
     def on_disk(self) -> DiskProblem:
-        """The game on its public tree, split into subgames to store on disk."""
+        """The game on its public tree, split into subgames on disk."""
         return DiskProblem(self.vectors, self._dtype(1))
 
     @property
     def too_many_bets(self) -> bool:
-        """Whether the game has no limit on bets, and too many betting sequences for a tree in memory."""
+        """Whether the game's unlimited betting has too many sequences for a tree in memory."""
         counted = self.size if isinstance(self.game, Holdem) else None
         return counted is not None and counted.actions.total >= betting.MOST_NODES
 
@@ -298,13 +298,13 @@ class _Source:
         return Cost(self._bytes(tables, self._dtype(tables))).lack(f"the tables of {self.name}")
 
     def flat_cost(self, tables: int) -> Cost:
-        """Return how much memory and disk space a solver needs on a flat tree."""
+        """Return the memory and disk space for solving on a flat tree."""
         if self.size is None:  # the size is known only after the tree is built
             return Cost()
         return Cost(self.size.states.total * PER_STATE, disk=3 * 8 * tables * self.size.infoset_actions.total)
 
     def vector_cost(self, tables: int) -> Cost:
-        """Return how much memory, disk space and time a solver needs on a public tree."""
+        """Return the memory, disk space and time for solving on a public tree."""
         dtype = self._dtype(tables)
         kept = self._bytes(tables, dtype)
         if self.device == CPU:
@@ -313,7 +313,7 @@ class _Source:
         return replace(walk_cost(self.vectors, 3 * kept, dtype), disk=3 * kept, device=there, iteration=None)
 
     def disk_cost(self, tables: int) -> Cost:
-        """Return how much memory, disk space and time a solver needs with subgames on disk.
+        """Return the memory, disk space and time for solving with subgames on disk.
 
         Compression is assumed to shrink the subgames to a quarter.
         """

@@ -1,4 +1,4 @@
-"""Evaluate and solve abstract games with a table entry for each pair of the players' bucket sequences.
+"""Evaluate and solve abstract games by pairs of the players' bucket sequences, without boards.
 
 The table has the probability and the payoff of each pair, so boards are never looked at. A pass covers only the betting
 tree, with vectors over bucket sequences [Johanson16 §6.3.1]. It takes the opponent's reach down. At the ends of the
@@ -63,7 +63,7 @@ class _Range(NamedTuple):
 
 
 class JointGame(EvaluableGame):
-    """An abstract game, described by the probability and payoff of each pair of the players' bucket sequences.
+    """An abstract game as a probability and payoff for each pair of the players' bucket sequences.
 
     Parameters
     ----------
@@ -94,7 +94,7 @@ class JointGame(EvaluableGame):
 
     @cached_property
     def layout(self) -> DecisionLayout:
-        """The position of each information set in the array of a strategy."""
+        """The position of each information set in a strategy array."""
         return DecisionLayout.of_abstract(self.abstract)
 
     def probabilities(self, strategy: Array) -> FloatArray:
@@ -129,7 +129,7 @@ class JointGame(EvaluableGame):
         return found
 
     def shares_of(self, abstract: SlotLayout, strategy: FloatArray, dtype: npt.DTypeLike) -> Array:
-        """Convert the probabilities of a strategy to integers, as saved strategies have them.
+        """Convert a strategy's probabilities to the integers of saved strategies.
 
         The largest integer of `dtype` stands for 1.
         """
@@ -139,11 +139,11 @@ class JointGame(EvaluableGame):
 
     @property
     def is_general_sum(self) -> bool:
-        """Whether the game is not zero-sum, because of modified payoffs."""
+        """Whether the game is not zero-sum, as with modified payoffs."""
         return bool(self.abstract.game.tilts.any())
 
     def worth(self, player: int, task: int, strategy: Array) -> float:
-        """Return what a player wins by following a strategy, or by playing a best response to it.
+        """Return a player's winnings with a strategy, or with a best response to it.
 
         A best response sees only buckets. The unit is chips per game.
         """
@@ -153,7 +153,7 @@ class JointGame(EvaluableGame):
         return self._worth(player, theirs.copy(), theirs, self.respond)
 
     def responses(self, strategy: Array) -> FloatArray:
-        """Return the best responses to a strategy in both seats, for players who see only buckets."""
+        """Return the best responses to a strategy in both seats, if players see only buckets."""
         theirs = self.probabilities(strategy)
         answer = theirs.copy()
         for player in (0, 1):
@@ -174,23 +174,23 @@ class JointGame(EvaluableGame):
     # ── kernels on a range of the nodes of a round ──
 
     def push_reach(self, r: int, begin: int, end: int, player: int, strategy: FloatArray, reach: FloatArray) -> None:
-        """Compute the probability with which a player's actions lead to each node of a part of the betting tree."""
+        """Compute a player's reach probability at each node of a part of the betting tree."""
         kernels.push_reach(self.nodes, self.first, begin, end, player, self.bucket(player, r), strategy, reach)
 
     def pull_values(self, r: int, begin: int, end: int, player: int, strategy: FloatArray, value: FloatArray) -> None:
-        """Compute the value of each node of a part of the betting tree for a player who follows a strategy."""
+        """Compute the value of each node in a part of the betting tree, given the player's strategy."""
         kernels.pull_values(self.nodes, self.first, begin, end, player, self.bucket(player, r), strategy, value)
 
     def respond(self, r: int, begin: int, end: int, player: int, strategy: FloatArray, value: FloatArray) -> None:
-        """Compute a player's best response in a part of the betting tree, and the value of each node."""
+        """Compute a player's best response in a part of the betting tree, with the value of each node."""
         kernels.respond(self.nodes, self.first, begin, end, player, self.bucket(player, r), strategy, value)
 
     def add_average(
         self, r: int, begin: int, end: int, player: int, discount: Discount, reach: FloatArray, total: FloatArray
     ) -> None:
-        """Add a player's current strategy to the sum from which the average strategy is computed.
+        """Add a player's current strategy to the sum behind the average strategy.
 
-        It is weighted by the probability of the cards and of the player's own actions.
+        The strategy is weighted by the probability of the cards and of the player's own actions.
         """
         likely, there = (
             self.card_probability(player, r),
@@ -211,7 +211,7 @@ class JointGame(EvaluableGame):
         *,
         restricted: bool,
     ) -> None:
-        """Update a player's regrets, and compute the next strategy from them by regret matching.
+        """Update a player's regrets, and compute the next strategy by regret matching.
 
         See `joint_kernels.learn`.
         """
@@ -228,16 +228,16 @@ class JointGame(EvaluableGame):
         return np.asarray(np.add.reduceat(values, firsts, axis=1))
 
     def bucket(self, player: int, r: int) -> npt.NDArray[np.int32]:
-        """Return the bucket that each of a player's bucket sequences has in a given round."""
+        """Return the bucket of each of a player's bucket sequences in a given round."""
         return self.joint.sequences[player][r].bucket
 
     def card_probability(self, player: int, r: int) -> FloatArray:
-        """Return the probability that the dealt cards give a player each bucket sequence."""
+        """Return the probability that a player is dealt each bucket sequence."""
         chance: FloatArray = self.joint.pair_probabilities[r].sum(axis=1 - player)
         return chance
 
     def walk(self, player: int, push: OnRange, pull: OnRange, ways: Sequence[float] = (1.0,)) -> float:
-        """Compute values on the betting tree: pass reach probabilities down and values up.
+        """Pass reach probabilities down the betting tree and values up.
 
         Each node has one number per bucket sequence.
 

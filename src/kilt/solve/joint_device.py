@@ -30,7 +30,7 @@ RANGE = np.dtype([(name, np.int32) for name in ("block", "begin", "player", "seq
 
 
 class DeviceJointGame(JointGame):
-    """An abstract game in GPU memory, with the probability and payoff of each pair of bucket sequences.
+    """An abstract game in GPU memory, as a probability and payoff for each pair of bucket sequences.
 
     `PairTables` accept it like a `JointGame`, and then store their tables on the device. Strategies from the device are
     probabilities; those from the host are converted to probabilities.
@@ -74,7 +74,7 @@ class DeviceJointGame(JointGame):
         self._start = put(self.layout.start.astype(np.int32))
 
     def probabilities(self, strategy: Any) -> FloatArray:
-        """Return the action probabilities of a strategy, as an array in GPU memory."""
+        """Return a strategy's action probabilities as an array in GPU memory."""
         if isinstance(strategy, np.ndarray):
             return self._put(super().probabilities(strategy))
         found: FloatArray = strategy
@@ -100,23 +100,23 @@ class DeviceJointGame(JointGame):
         return strategy  # type: ignore[no-any-return]
 
     def push_reach(self, r: int, begin: int, end: int, player: int, strategy: FloatArray, reach: FloatArray) -> None:
-        """Compute the probability with which a player's actions lead to each node of a part of the betting tree."""
+        """Compute a player's reach probability at each node of a part of the betting tree."""
         self._call("push_reach", r, begin, end, player, strategy, reach)
 
     def pull_values(self, r: int, begin: int, end: int, player: int, strategy: FloatArray, value: FloatArray) -> None:
-        """Compute the value of each node of a part of the betting tree for a player who follows a strategy."""
+        """Compute the value of each node in a part of the betting tree, given the player's strategy."""
         self._call("pull_values", r, begin, end, player, strategy, value)
 
     def respond(self, r: int, begin: int, end: int, player: int, strategy: FloatArray, value: FloatArray) -> None:
-        """Compute a player's best response in a part of the betting tree, and the value of each node."""
+        """Compute a player's best response in a part of the betting tree, with the value of each node."""
         self._call("respond", r, begin, end, player, strategy, value)
 
     def add_average(
         self, r: int, begin: int, end: int, player: int, discount: Discount, reach: FloatArray, total: FloatArray
     ) -> None:
-        """Add a player's current strategy to the sum from which the average strategy is computed.
+        """Add a player's current strategy to the sum behind the average strategy.
 
-        It is weighted by the probability of the cards and of the player's own actions.
+        The strategy is weighted by the probability of the cards and of the player's own actions.
         """
         how = learning_of(discount, averages=True)
         self._call("add_average", r, begin, end, player, self._likely[player][r], how, reach, total)
@@ -134,7 +134,7 @@ class DeviceJointGame(JointGame):
         *,
         restricted: bool,
     ) -> None:
-        """Update a player's regrets, and compute the next strategy from them by regret matching."""
+        """Update a player's regrets, and compute the next strategy by regret matching."""
         how = learning_of(discount, regrets=True, restricted=restricted)
         self._call("learn", r, begin, end, player, how, value, regret, strategy)
 

@@ -1,4 +1,4 @@
-"""Compute passes of CFR over a betting tree, with one number for each sequence of buckets.
+"""Compiled passes of CFR over a betting tree, with one number for each bucket sequence.
 
 The code is compiled. A range holds whole blocks of one round. Vectors are [node of the range, sequence]; tables are
 over the slots of the abstract game, with the actions of each (decision, bucket) adjacent. `bucket` [sequence] belongs
@@ -27,7 +27,7 @@ def push_reach(
     strategy: FloatArray,
     reach: FloatArray,
 ) -> None:
-    """Compute the probability with which a player's actions lead to each node of a part of the betting tree."""
+    """Compute a player's reach probability at each node of a part of the betting tree."""
     for node in range(begin, end):
         actor = nodes.actor[node]
         if actor < 0:
@@ -57,9 +57,9 @@ def add_average(
     reach: FloatArray,
     total: FloatArray,
 ) -> None:
-    """Add a player's current strategy to the sum from which the average strategy is computed.
+    """Add a player's current strategy to the sum behind the average strategy.
 
-    It is weighted by the probability `likely` of each bucket sequence and of the player's own actions.
+    The strategy is weighted by the probability `likely` of each bucket sequence and of the player's own actions.
     """
     for node in range(begin, end):
         if nodes.actor[node] != player:
@@ -85,7 +85,7 @@ def pull_values(
     strategy: FloatArray,
     value: FloatArray,
 ) -> None:
-    """Compute the value of each node of a part of the betting tree for a player who follows a strategy."""
+    """Compute the value of each node in a part of the betting tree, given the player's strategy."""
     for node in range(end - 1, begin - 1, -1):
         actor = nodes.actor[node]
         if actor < 0:
@@ -115,7 +115,7 @@ def respond(
     strategy: FloatArray,
     value: FloatArray,
 ) -> None:
-    """Compute a player's best response in a part of the betting tree, and the value of each node.
+    """Compute a player's best response in a part of the betting tree, with the value of each node.
 
     The best actions are written to `strategy`. The value of an action in a bucket is the sum over the bucket's
     sequences.
@@ -155,7 +155,7 @@ def learn(
     gain: FloatArray,
     strategy: FloatArray,
 ) -> None:
-    """Update a player's regrets, and compute the next strategy from them by regret matching.
+    """Update a player's regrets, and compute the next strategy by regret matching.
 
     `gain` is scratch memory with an entry for each slot. A predictive strategy is computed as if a share of the last
     regrets occurred once more. If the player is `restricted`, values are those of the strategy actually played, while

@@ -1,4 +1,4 @@
-"""Update regrets and average strategies after a pass of CFR, in compiled code."""
+"""Compiled updates of regrets and average strategies after a pass of CFR."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ NO_ROWS: IntArray = np.empty(0, dtype=np.int64)
 
 
 class PlayerTables(NamedTuple):
-    """The regrets and the average strategy of one player, as arrays for compiled code.
+    """A player's regrets and average strategy as arrays for compiled code.
 
     Without buckets, a pass updates the tables on each board directly. With buckets, several boards and hands share an
     entry, and a pass first sums their contributions.
@@ -46,7 +46,7 @@ class PlayerTables(NamedTuple):
         rows: IntArray = NO_ROWS,
         sums: Table | None = None,
     ) -> PlayerTables:
-        """Return the tables of a player who learns freely, without a fixed strategy.
+        """Return the tables of a player who is not bound by a fixed strategy.
 
         `tables` are the fields `strategy`, `regret` and `average`. `rows` and `sums` are for a player who sees buckets.
         """
@@ -56,7 +56,7 @@ class PlayerTables(NamedTuple):
 
 
 class RootChoice(NamedTuple):
-    """A choice before a subgame, such as in re-solving: a player decides with which hands to play it.
+    """A player's choice, before a subgame, of the hands with which to play it.
 
     Like other decisions, it is learnt by regret matching. It only changes the reach with which the player's hands begin
     the game.
@@ -77,7 +77,7 @@ NO_CHOICE = RootChoice(-1, False, np.zeros(0), np.zeros(0), np.zeros(0), np.zero
 def update_average(
     reach: FloatArray, child: int, start: Hand, end: Hand, weight: float, kept: float, average: Table, row: int
 ) -> None:
-    """Add the probability that each hand reaches and takes an action to the hand's average strategy.
+    """Add each hand's probability of reaching and taking an action to its average strategy.
 
     The earlier sum is discounted.
     """
@@ -98,7 +98,7 @@ def update_regrets(
     regret: Table,
     row: int,
 ) -> None:
-    """Add to each hand's regret for an action how much more this action would have won.
+    """Add an action's advantage over the strategy to each hand's regret.
 
     Regrets below `noise` are left out. The earlier sum is discounted.
     """
@@ -128,7 +128,7 @@ def predict_regrets(
     row: int,
     prediction: Table,
 ) -> None:
-    """Predict the next regrets, on the assumption that the next iteration adds as much as the last one."""
+    """Predict the next regrets, assuming that the next iteration adds as much as the last one."""
     number = value.dtype.type
     share, least, one = number(weight), number(noise), number(1)
     for hand in range(start, end):
@@ -149,9 +149,9 @@ def accumulate_reach(
     part: int,
     row: int,
 ) -> None:
-    """Add the probability that each hand reaches and takes an action to a sum for the hand's bucket.
+    """Add each hand's probability of reaching and taking an action to its bucket's sum.
 
-    It is multiplied by the weight of the board.
+    Contributions are multiplied by the weight of the board.
     """
     for hand in range(start, end):
         sums[part, row, bucket[board, hand]] += weight * reach[child, hand]
@@ -171,9 +171,9 @@ def accumulate_regrets(
     part: int,
     row: int,
 ) -> None:
-    """Add each hand's regret for an action to a sum for the hand's bucket.
+    """Add each hand's regret for an action to its bucket's sum.
 
-    It is multiplied by the weight of the board.
+    Contributions are multiplied by the weight of the board.
     """
     for hand in range(start, end):
         sums[part, row, bucket[board, hand]] += weight * (value[child, hand] - value[here, hand])
@@ -191,9 +191,9 @@ def add_average(
     discount: Discount,
     vectors: Vectors,
 ) -> None:
-    """In a pass of CFR, add the opponent's strategy in one betting round to its average strategy.
+    """Add the opponent's strategy in one betting round to its average strategy, in a pass of CFR.
 
-    It is weighted by the opponent's own reach probability.
+    The strategy is weighted by the opponent's own reach probability.
     """
     reach, average, sums, bucket = vectors.reach, theirs.average, theirs.sums, theirs.layout.bucket
     given = theirs.layout.given
@@ -237,7 +237,7 @@ def add_regrets(
     discount: Discount,
     vectors: Vectors,
 ) -> None:
-    """In a pass of CFR, add the learning player's regrets in one betting round to the sums of regrets.
+    """Add the learning player's regrets in one betting round to their sums, in a pass of CFR.
 
     The regret of an action is its value minus that of the strategy. A restricted player does not play the learnt
     strategy: its values are replaced by those of the learnt one.
@@ -279,7 +279,7 @@ def add_regrets(
 
 @kernel
 def begin_game(root: RootChoice, prior: FloatArray) -> None:
-    """Compute the probability with which each hand begins a subgame, by regret matching.
+    """Compute each hand's probability of entering a subgame, by regret matching.
 
     `prior` has the shape (players, hands).
     """
@@ -301,7 +301,7 @@ def begin_game(root: RootChoice, prior: FloatArray) -> None:
 
 @kernel
 def learn_root(root: RootChoice, result: FloatArray, discount: Discount, prior: FloatArray) -> None:
-    """Update the regrets of a player's choice with which hands to play a subgame.
+    """Update the regrets of a player's choice of hands with which to enter a subgame.
 
     `result` [hand] is weighted by the other player's reach, like `root.value`.
     """
@@ -325,7 +325,7 @@ def learn_root(root: RootChoice, result: FloatArray, discount: Discount, prior: 
 
 @kernel
 def restrict(tables: PlayerTables) -> None:
-    """Compute the strategy of a player who must partly follow a fixed strategy [Johanson16 eq. 6.1].
+    """Compute the strategy of a player who must partly follow a fixed one [Johanson16 eq. 6.1].
 
     At each decision, regret matching gives the rest of the probabilities.
     """
@@ -355,7 +355,7 @@ def blend(
     fixed: FloatArray,
     total: FloatArray,
 ) -> None:
-    """Compute the reach probabilities of an opponent who chooses between two strategies by tossing a coin.
+    """Compute an opponent's reach probabilities if a coin toss decides between two strategies.
 
     The coin is tossed once, before the game.
     """
@@ -378,7 +378,7 @@ def blend(
 
 @inlined
 def changed_region(board: int, hands: IntArray, lasting: bool, columns: int) -> tuple[int, int, int]:
-    """Return which board and hands a pass of CFR may have changed in a row of a table.
+    """Return the board and hands that a pass of CFR may have changed in a row of a table.
 
     The board is −1 and the hands are all columns if this cannot be narrowed down. It can be if a single board was
     sampled for few hands, and if entries of the row that nothing is added to do not change (`lasting`).
@@ -390,7 +390,7 @@ def changed_region(board: int, hands: IntArray, lasting: bool, columns: int) -> 
 
 @kernel
 def finish_pass(own: PlayerTables, theirs: PlayerTables, noise: float, discount: Discount, scope: Scope) -> None:
-    """At the end of a pass of CFR, add the sums of each bucket to regrets and average strategies.
+    """Finish a pass of CFR: add each bucket's sums to its regrets and average strategy.
 
     The sums are then reset to 0. Several hands may share a column, which is entered only once.
     """
@@ -430,7 +430,7 @@ def finish_pass(own: PlayerTables, theirs: PlayerTables, noise: float, discount:
 def add_bucket_sums(
     tables: PlayerTables, rows: IntArray, columns: IntArray, learning: bool, noise: float, discount: Discount
 ) -> None:
-    """Add the sums that a pass of CFR has collected for some buckets to their regrets or average strategy."""
+    """Add the sums of some buckets to their regrets or average strategy, after a pass of CFR."""
     regret, average, sums = tables.regret, tables.average, tables.sums
     weight, above, below = discount.weight, discount.above, discount.below
     for row in rows:

@@ -1,4 +1,4 @@
-"""Solve small games exactly by a linear programme in sequence form, as a reference for all other solvers.
+"""Solve small games exactly by linear programming in sequence form, as a reference for other solvers.
 
 With perfect recall, each information set is reached by exactly one *sequence* of its player's own actions. A strategy
 can then be written as a realisation plan: for each sequence, the probability that the player takes all its actions. The
@@ -42,14 +42,14 @@ NEVER = 1e-12  # smaller probabilities of sequences are rounding errors
 
 @dataclass(frozen=True)
 class Equilibrium:
-    """The solution of a game: optimal strategies of both players, and the value of the game."""
+    """The solution of a game: both players' optimal strategies, and the game value."""
 
     value: float  # to player 0, in chips per game
     strategy: FloatArray  # [slot] uniform at information sets that the player's own actions never reach
 
 
 def solve_lp(nodes: FlatNodes) -> Equilibrium:
-    """Solve a zero-sum game with perfect recall exactly, by linear programming on its flat tree.
+    """Solve a zero-sum game with perfect recall exactly, by linear programming.
 
     >>> from kilt.games import load_game
     >>> from kilt.tree.flat import flat_tree
@@ -99,7 +99,7 @@ def solve_restricted(nodes: FlatNodes, restriction: Restriction) -> Equilibrium:
 
 
 def safe_response(nodes: FlatNodes, player: int, strategy: FloatArray, safety: float) -> Equilibrium:
-    """Return the best counter-strategy whose exploitability is at most `safety` [Johanson16 §6.2].
+    """Return the best counter-strategy with an exploitability of at most `safety` [Johanson16 §6.2].
 
     Parameters
     ----------
@@ -124,7 +124,7 @@ def safe_response(nodes: FlatNodes, player: int, strategy: FloatArray, safety: f
 
 
 class SparseMatrix(NamedTuple):
-    """A matrix given by its entries, in any order. Entries of the same row and column are added."""
+    """A sparse matrix given by its entries, in any order."""
 
     shape: tuple[int, int]
     rows: IntArray
@@ -132,7 +132,7 @@ class SparseMatrix(NamedTuple):
     values: FloatArray
 
     def by_columns(self) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32], FloatArray]:
-        """Convert the matrix to compressed sparse columns: three arrays, with the entries of each column in turn.
+        """Convert the matrix to compressed sparse columns, as three arrays.
 
         They are the index of the first entry of each column, and the row and the value of each entry.
         """
@@ -145,7 +145,7 @@ class SparseMatrix(NamedTuple):
 
 
 class SequenceForm(NamedTuple):
-    """A game in sequence form, which a linear programme can solve.
+    """A game in sequence form, as a linear programme needs it.
 
     It has a payoff for each pair of action sequences, and equations for valid plans.
     """
@@ -158,7 +158,7 @@ class SequenceForm(NamedTuple):
     payoff: SparseMatrix  # A: [own sequence, theirs] to the player
 
     def sequence_values(self, nodes: FlatNodes, strategy: FloatArray) -> FloatArray:
-        """Return the value of each of a player's action sequences against the opponent's strategy.
+        """Return the value of each action sequence of a player against the opponent's strategy.
 
         This is A ŷ.
         """
@@ -170,14 +170,14 @@ class SequenceForm(NamedTuple):
         return worth
 
     def profile(self, nodes: FlatNodes, plan: FloatArray, strategy: FloatArray) -> FloatArray:
-        """Convert a player's plan to action probabilities, and join them with the opponent's strategy."""
+        """Convert a player's plan to action probabilities, joined with the opponent's strategy."""
         profile = np.array(strategy, dtype=np.float64)
         profile[self.owner == self.player] = np.where(plan > NEVER, plan, 0.0)[1:]
         return normalised(profile, nodes)
 
 
 class Optimum(NamedTuple):
-    """The solution of a linear programme that maximises a player's winnings."""
+    """The solution of a linear programme for a player's maximum winnings."""
 
     value: float
     plan: FloatArray  # x
@@ -273,13 +273,13 @@ class SequenceFormLP(TableState):
         self.strategy = normalised(np.zeros(int(nodes.infoset_start[-1])), nodes)
 
     def step(self, iterations: int) -> None:
-        """Solve the game when first called. Later calls only count iterations."""
+        """Solve the game at the first call. Later calls only count iterations."""
         if not self.iterations:
             self.strategy = solve_lp(self.nodes).strategy
         self.iterations += iterations
 
     def average(self) -> FloatArray:
-        """Return the optimal strategy, as one probability for each action of each information set."""
+        """Return the optimal strategy, as a probability for each action of each information set."""
         return self.strategy
 
     current = average

@@ -1,4 +1,4 @@
-"""Define how each algorithm solves the games it supports: requirements, costs and solvers.
+"""How each algorithm solves the games that it supports: requirements, costs and solvers.
 
 A `Method` is an algorithm for games in one representation; `registry.ALGORITHMS` has those of each algorithm. A method
 answers everything that depends on the algorithm, so that no other code distinguishes algorithms. The methods for
@@ -26,16 +26,16 @@ Make: TypeAlias = Callable[[Any, int], Solver]  # makes a solver from a problem 
 
 
 class Source(Protocol):
-    """A game that is not yet in memory. The algorithm decides how to represent it."""
+    """A game that is not in memory yet, so that the algorithm can decide how to represent it."""
 
     def missing_for_flat(self) -> str | None:
-        """Return why the game cannot be solved as a flat tree, as a message, or None if it can."""
+        """Return why the game cannot be solved as a flat tree, or None if it can."""
 
     def missing_for_vector(self, tables: int) -> str | None:
-        """Return why the game cannot be solved on its public tree, as a message, or None if it can."""
+        """Return why the game cannot be solved on its public tree, or None if it can."""
 
     def missing_for_disk(self) -> str | None:
-        """Return why the game cannot be split into subgames on disk, as a message, or None if it can."""
+        """Return why the game cannot be split into subgames on disk, or None if it can."""
 
     def problem(self, form: str, tables: int, *, compact: bool = False) -> Problem:
         """Return the game in a given representation.
@@ -44,13 +44,13 @@ class Source(Protocol):
         """
 
     def flat_cost(self, tables: int) -> Cost:
-        """Return how much memory and disk space a solver needs on a flat tree."""
+        """Return the memory and disk space for solving on a flat tree."""
 
     def vector_cost(self, tables: int) -> Cost:
-        """Return how much memory, disk space and time a solver needs on a public tree."""
+        """Return the memory, disk space and time for solving on a public tree."""
 
     def disk_cost(self, tables: int) -> Cost:
-        """Return how much memory, disk space and time a solver needs with subgames on disk."""
+        """Return the memory, disk space and time for solving with subgames on disk."""
 
 
 @dataclass(frozen=True)
@@ -67,13 +67,13 @@ class Method:
         return self.make(problem, seed)
 
     def supports(self, threads: int, device: str) -> bool:
-        """Return whether the algorithm supports a device and a number of threads, for games without abstraction."""
+        """Return whether the algorithm supports a device and a number of threads, without abstraction."""
         return False
 
 
 @dataclass(frozen=True)
 class WholeMethod(Method, ABC):
-    """An algorithm that solves games without abstraction, such as by CFR on flat trees."""
+    """An algorithm for games without abstraction, such as CFR on flat trees."""
 
     def supports(self, threads: int, device: str) -> bool:
         """Return whether the algorithm supports a device and a number of threads.
@@ -84,18 +84,18 @@ class WholeMethod(Method, ABC):
 
     @abstractmethod
     def missing_requirement(self, source: Source) -> str | None:
-        """Return why the algorithm cannot solve a game on this computer, as a message, or None if it can."""
+        """Return why the algorithm cannot solve a game on this computer, or None if it can."""
 
     @abstractmethod
     def problem(self, source: Source) -> Problem:
-        """Return the game in the representation on which the algorithm works.
+        """Return the game in the algorithm's representation.
 
         Call it only if `missing_requirement` has returned None.
         """
 
     @abstractmethod
     def cost(self, source: Source) -> Cost:
-        """Return how much memory and time a solver needs, before it is created."""
+        """Return the memory and time of a solver before it is created."""
 
 
 @dataclass(frozen=True)
@@ -105,21 +105,21 @@ class FlatMethod(WholeMethod):
     tables: int = 2
 
     def missing_requirement(self, source: Source) -> str | None:
-        """Return why the game cannot be solved as a flat tree, as a message, or None if it can."""
+        """Return why the game cannot be solved as a flat tree, or None if it can."""
         return source.missing_for_flat()
 
     def problem(self, source: Source) -> Problem:
-        """Return the game as a flat tree, which has a node for each history."""
+        """Return the game as a flat tree, with a node for each history."""
         return source.problem(FLAT, self.tables)
 
     def cost(self, source: Source) -> Cost:
-        """Return how much memory and disk space a solver needs on a flat tree."""
+        """Return the memory and disk space for solving on a flat tree."""
         return source.flat_cost(self.tables)
 
 
 @dataclass(frozen=True)
 class VectorMethod(WholeMethod):
-    """An algorithm that solves games on public trees, with vectors over all private hands.
+    """An algorithm for games on public trees, with vectors over all private hands.
 
     Parameters
     ----------
@@ -143,7 +143,7 @@ class VectorMethod(WholeMethod):
         return (threads == 1 or self.threads) and (device == CPU or self.gpu)
 
     def missing_requirement(self, source: Source) -> str | None:
-        """Return why the game cannot be solved on its public tree, as a message, or None if it can."""
+        """Return why the game cannot be solved on its public tree, or None if it can."""
         return source.missing_for_vector(self.tables)
 
     def problem(self, source: Source) -> Problem:
@@ -151,35 +151,35 @@ class VectorMethod(WholeMethod):
         return source.problem(VECTOR, self.tables, compact=self.compact)
 
     def cost(self, source: Source) -> Cost:
-        """Return how much memory, disk space and time a solver needs on a public tree."""
+        """Return the memory, disk space and time for solving on a public tree."""
         return source.vector_cost(self.tables)
 
 
 @dataclass(frozen=True)
 class DiskMethod(WholeMethod):
-    """An algorithm that solves games whose tables are split into subgames on disk."""
+    """An algorithm for games whose tables are split into subgames on disk."""
 
     tables: int = 1
 
     def supports(self, threads: int, device: str) -> bool:
-        """Return whether the device is the CPU. Any number of threads is supported."""
+        """Return whether the device is the CPU, with any number of threads."""
         return device == CPU
 
     def missing_requirement(self, source: Source) -> str | None:
-        """Return why the game cannot be split into subgames on disk, as a message, or None if it can."""
+        """Return why the game cannot be split into subgames on disk, or None if it can."""
         return source.missing_for_disk()
 
     def problem(self, source: Source) -> Problem:
-        """Return the game, split into subgames that are stored on disk."""
+        """Return the game split into subgames on disk."""
         return source.problem(DISK, 1)
 
     def cost(self, source: Source) -> Cost:
-        """Return how much memory, disk space and time a solver needs with subgames on disk."""
+        """Return the memory, disk space and time for solving with subgames on disk."""
         return source.disk_cost(self.tables)
 
 
 def walk_cost(game: VectorGame, tables: int, dtype: npt.DTypeLike, each: float = 2 * PER_ENTRY) -> Cost:
-    """Return the memory and time that an algorithm needs for passes over a public tree.
+    """Return the memory and time of an algorithm's passes over a public tree.
 
     `tables` is the size of the tables in bytes. `each` is the CPU time of an iteration per infoset-action, in seconds.
     """
@@ -190,7 +190,7 @@ def walk_cost(game: VectorGame, tables: int, dtype: npt.DTypeLike, each: float =
 
 
 def evaluation_only(problem: Any, seed: int) -> Solver:
-    """Raise RunError instead of creating a solver, because the game was loaded for evaluation only."""
+    """Raise RunError instead of creating a solver, for games loaded for evaluation only."""
     raise RunError(f"{problem.name} was loaded for evaluation: choose an algorithm to solve it")
 
 
@@ -203,7 +203,7 @@ WHOLE: dict[str, Callable[[Make], WholeMethod]] = {FLAT: FlatMethod, VECTOR: Vec
 
 
 def whole_method(form: str, make: Make) -> WholeMethod:
-    """Return the method with which an algorithm solves games in a given representation.
+    """Return an algorithm's method for games in a given representation.
 
     A plain function that makes a solver is wrapped.
     """

@@ -1,4 +1,4 @@
-"""Define the opponents that players learn against, and the schemes for sampling boards and hands.
+"""The opponents against which players learn, and the schemes for sampling boards and hands.
 
 ==========  ========================================================================================================
 `scheme`    the boards and hands that a walk covers: all, or sampled ones (Johanson, Bard, Lanctot, Gibson and Bowling
@@ -39,7 +39,7 @@ OPPONENTS = ABSTRACT, REAL, RESPONSE = "abstract", "real", "response"
 
 
 class Opponent(NamedTuple):
-    """The opponent that players learn against: the other learning player, or one who sees all cards."""
+    """The opponent against which players learn: the other player, or one who sees all cards."""
 
     name: str  # one of `OPPONENTS`
     tasks: IntArray  # [round] FOLLOW: learns, ANSWER: responds
@@ -50,7 +50,7 @@ class Opponent(NamedTuple):
 
     @classmethod
     def named(cls, game: VectorGame, name: str, scheme: str | Scheme, trunk: int, *, hands: bool) -> Opponent:
-        """Create the opponent that players learn against, given its name.
+        """Create an opponent by name, against which players learn.
 
         The names are those of `OPPONENTS`: the other player, a learner who sees all cards, or a best response.
 
@@ -88,11 +88,11 @@ class Opponent(NamedTuple):
 
     @property
     def is_separate(self) -> bool:
-        """Whether players learn against a special opponent, and not against each other."""
+        """Whether players learn against a special opponent instead of each other."""
         return self.name != ABSTRACT
 
     def tables(self, hands: int, precision: npt.DTypeLike, *, predictive: bool) -> PlayerTables:
-        """Return tables of zeros for an opponent who sees all cards, with a number of hands as columns.
+        """Return empty tables for an opponent who sees all cards, with one column per hand.
 
         They hold regrets, or 1 at the action of a best response. `precision` is that of the players' tables.
         """
@@ -101,7 +101,7 @@ class Opponent(NamedTuple):
         return PlayerTables.of(self.layout, (np.zeros_like(other) if predictive else other, other, other), False)
 
     def kept_tables(self, *, predictive: bool, averaging: bool = True) -> tuple[str, ...]:
-        """Return the names that the tables of CFR have in a checkpoint, on the CPU and on a GPU."""
+        """Return the names of CFR's tables in a checkpoint, on the CPU and on a GPU."""
         apart = self.is_separate
         return (
             "regret",
@@ -113,7 +113,7 @@ class Opponent(NamedTuple):
 
 
 def turns_against_opponent(*offsets: int) -> tuple[tuple[Turn, Turn], ...]:
-    """Return the turns of each seat in an iteration in which an opponent who sees all cards learns before the player.
+    """Return each seat's turns in an iteration where an all-seeing opponent learns before the player.
 
     `offsets` are the numbers of each seat's passes within the iteration, for sampling.
     """
@@ -121,7 +121,7 @@ def turns_against_opponent(*offsets: int) -> tuple[tuple[Turn, Turn], ...]:
 
 
 def with_present_names(state: dict[str, Array], seed: Array) -> dict[str, Array]:
-    """Return the arrays of a checkpoint, which an older version of kilt may have saved, by their present names."""
+    """Return a checkpoint's arrays by their present names, even if an older version saved it."""
     older = {"seed": seed, **({"other": state["response"]} if "response" in state else {})}
     return {**older, **state}
 
@@ -151,7 +151,7 @@ def _hybrid(game: VectorGame, trunk: int) -> tuple[IntArray, Scheme, TableLayout
 
 
 def decisions_of(game: VectorGame | BucketedGame, player: int) -> IntArray:
-    """Return where a strategy table stores each of a player's decisions, and how many actions it has."""
+    """Return where a strategy table stores each of a player's decisions, with their numbers of actions."""
     if isinstance(game, BucketedGame):
         starts, vectors = game.layouts[0].start, game.game
         found = [

@@ -1,4 +1,4 @@
-"""Define the games that solvers solve, and how to save and load their strategies.
+"""The games that solvers solve, and how their strategies are saved and loaded.
 
 A small game is expanded to a flat tree. A large one is represented by its public tree, with vectors over all hands. A
 game that is too large for that is abstracted first: see `abstract_problem`. `Problem` is the common base class.
@@ -44,24 +44,24 @@ SINGLE = 1 << 30  # bytes; tables that would be larger in double precision have 
 
 
 def float_type(numbers: int) -> type[np.floating[Any]]:
-    """Return the type of a table's numbers: double precision, unless it would take more than `SINGLE` bytes."""
+    """Return the type of a table's numbers: double precision, unless the table is too large."""
     return np.float32 if 8 * numbers > SINGLE else np.float64
 
 
 class Walker(Protocol):
-    """The interface of objects that evaluate strategies, such as by computing their exploitability.
+    """The interface of objects that evaluate strategies, such as by exploitability.
 
     The type of its strategies depends on where they are: in main memory, on a GPU, or in fixed point.
     """
 
     def expected_value(self, strategy: Any, /) -> float:
-        """Return the expected winnings of player 0 when both players follow a strategy, in chips per game."""
+        """Return player 0's expected winnings if both players follow a strategy, in chips per game."""
 
     def response_values(self, strategy: Any, /) -> tuple[float, float]:
-        """Return how much a best response to a strategy wins in seat 0 and in seat 1, in chips per game."""
+        """Return a best response's winnings in each seat, in chips per game."""
 
     def exploitability(self, strategy: Any, /) -> float:
-        """Return the exploitability of a strategy in chips per game.
+        """Return the strategy's exploitability in chips per game.
 
         It is the mean of the best responses' winnings in both seats.
         """
@@ -74,7 +74,7 @@ class Walker(Protocol):
 
 
 class Problem(ABC):
-    """Base class of games to solve. Each subclass represents the game in another way, such as by a flat tree."""
+    """Base class of games to solve, with a subclass for each representation."""
 
     form: ClassVar[str]
     against: Against | None
@@ -87,31 +87,31 @@ class Problem(ABC):
     @property
     @abstractmethod
     def fingerprint(self) -> str:
-        """A short hash of the game. Different representations of a game have different hashes."""
+        """A short hash of the game in this representation."""
 
     @property
     @abstractmethod
     def big_blind(self) -> float | None:
-        """The big blind, or the ante, in chips; None if the game has neither."""
+        """The big blind or ante in chips, or None if the game has neither."""
 
     @abstractmethod
     def uniform(self) -> Array:
-        """Return the strategy that takes every action of a decision with the same probability."""
+        """Return the uniform strategy: equal probabilities for all actions of a decision."""
 
     @abstractmethod
     def save(self, path: Path, strategy: Array, **figures: Any) -> None:
-        """Save a strategy and results about it, such as its exploitability, to a folder."""
+        """Save a strategy and its results, such as exploitability, to a folder."""
 
     @abstractmethod
     def load(self, path: Path) -> tuple[Array, dict[str, Any]]:
-        """Return a saved strategy and the results that were saved with it.
+        """Return a saved strategy, with the results saved with it.
 
         Raises an error if the strategy is for another game.
         """
 
     @property
     def real(self) -> Problem:
-        """The game with its original payoffs, to evaluate strategies that were learned with modified ones.
+        """The game with its original payoffs, for evaluating strategies learnt with modified ones.
 
         Payoffs while solving may be modified by a tilt.
         """
@@ -129,12 +129,12 @@ class Problem(ABC):
         return self.against
 
     def restriction(self, player: int) -> Restriction:
-        """Return the opponent model as a restriction: a fixed strategy that one player must follow."""
+        """Return the opponent model as a restriction, which one player must follow."""
         opponent = self.opponent
         return opponent.restriction(player, opponent.fixed())
 
     def mbb(self, chips: float) -> float | None:
-        """Convert chips per game to thousandths of a big blind per game, or return None if there is no big blind."""
+        """Convert chips per game to thousandths of a big blind per game, or return None without a big blind."""
         return None if self.big_blind is None else 1000 * chips / self.big_blind
 
 
@@ -154,7 +154,7 @@ class FlatProblem(Problem):
 
     @cached_property
     def real(self) -> FlatProblem:
-        """The game with its original payoffs, to evaluate strategies that were learned with modified ones."""
+        """The game with its original payoffs, for evaluating strategies learnt with modified ones."""
         return self if self.untilted is None else FlatProblem(self.untilted, self.big_blind)
 
     @property
@@ -168,15 +168,15 @@ class FlatProblem(Problem):
         return tree_fingerprint(self.tree)
 
     def uniform(self) -> Array:
-        """Return the strategy that takes every action of an information set with the same probability."""
+        """Return the uniform strategy: equal probabilities for all actions of an information set."""
         return best_response.uniform(self.tree)
 
     def save(self, path: Path, strategy: Array, **figures: Any) -> None:
-        """Save a strategy to a folder, with the names of all information sets."""
+        """Save a strategy to a folder, with its information sets by name."""
         Strategy.of(self.tree, strategy, **figures).save(path)
 
     def load(self, path: Path) -> tuple[Array, dict[str, Any]]:
-        """Return a saved strategy and the results that were saved with it.
+        """Return a saved strategy, with the results saved with it.
 
         Raises an error if the strategy is for another tree.
         """
@@ -186,7 +186,7 @@ class FlatProblem(Problem):
 
 @dataclass(frozen=True)
 class VectorProblem(Problem):
-    """A game, represented by its public tree with vectors over all private hands.
+    """A game on its public tree, with vectors over all private hands.
 
     Strategies are tables with rows by board and action and columns by hand.
     """
@@ -201,7 +201,7 @@ class VectorProblem(Problem):
 
     @cached_property
     def real(self) -> VectorProblem:
-        """The game with its original payoffs, to evaluate strategies that were learned with modified ones."""
+        """The game with its original payoffs, for evaluating strategies learnt with modified ones."""
         rules, game = self.game.game, self.game
         if not isinstance(rules, TiltedGame):
             return self
@@ -232,12 +232,12 @@ class VectorProblem(Problem):
 
     @cached_property
     def fingerprint(self) -> str:
-        """A short hash of the rules of the game and of its bet sizes."""
+        """A short hash of the game's rules and bet sizes."""
         return game_fingerprint(self.game.game, self.game.menu)
 
     @property
     def big_blind(self) -> float | None:
-        """The big blind, or the ante, in chips; None if the game has neither."""
+        """The big blind or ante in chips, or None if the game has neither."""
         return big_blind_of(self.game.game)
 
     def uniform(self) -> Array:
@@ -245,11 +245,11 @@ class VectorProblem(Problem):
         return self.game.table(self.dtype)
 
     def save(self, path: Path, strategy: Array, **figures: Any) -> None:
-        """Save a strategy table to a folder. Its numbers are weights, which need not sum to 1."""
+        """Save a strategy table to a folder, as weights that need not sum to 1."""
         VectorStrategy.of(self.game, self.walker.on_host(strategy), **figures).save(path)
 
     def load(self, path: Path) -> tuple[Array, dict[str, Any]]:
-        """Return a saved strategy table and the results that were saved with it.
+        """Return a saved strategy table, with the results saved with it.
 
         The table is mapped from its file. Raises an error if it is for other rules.
         """
@@ -258,7 +258,10 @@ class VectorProblem(Problem):
 
 
 def require_device(device: str) -> str:
-    """Return the name of a device, "cpu" or "gpu". Raises RunError for any other name."""
+    """Return the name of a device, "cpu" or "gpu".
+
+    Raises RunError for any other name.
+    """
     if device not in DEVICES:
         raise RunError(f"the device is {shortened(repr(device))}: use one of {', '.join(DEVICES)}")
     return device
@@ -270,5 +273,5 @@ def precision_of(problem: Problem) -> str:
 
 
 def big_blind_of(game: Game) -> float | None:
-    """Return the big blind of a poker game, or its ante, in chips; None for other games."""
+    """Return a poker game's big blind or ante in chips, or None for other games."""
     return game.rules.big_blind if isinstance(game, Poker) else None

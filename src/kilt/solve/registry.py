@@ -1,4 +1,4 @@
-"""List all algorithms by name, and create their solvers.
+"""All algorithms by name, with their solvers.
 
 >>> ALGORITHMS["cfr+"].forms, ALGORITHMS["external"].forms
 (('flat', 'vector', 'abstract'), ('flat', 'abstract'))
@@ -52,7 +52,7 @@ COUNTER_BASES = (*_LEARNING, EXTERNAL, JOINT, *(f"{JOINT}:{name}" for name in _L
 
 
 class Algorithm(NamedTuple):
-    """An entry in the list of algorithms: a description, and functions that create solvers.
+    """An algorithm by its description and the functions that create its solvers.
 
     There is one function for each representation of games. Each takes a problem and a random seed. A `Method` is such a
     function that also knows which games it can solve, and what that costs.
@@ -64,7 +64,7 @@ class Algorithm(NamedTuple):
 
     @property
     def forms(self) -> tuple[str, ...]:
-        """The names of the game representations that the algorithm supports, such as "flat" and "abstract".
+        """The game representations that the algorithm supports, such as "flat" and "abstract".
 
         Those for small games come first.
         """
@@ -72,21 +72,21 @@ class Algorithm(NamedTuple):
 
     @property
     def threads(self) -> bool:
-        """Whether several threads can work on the same iteration, in games without abstraction."""
+        """Whether several threads can share an iteration, in games without abstraction."""
         return self.supports(2)
 
     def supports(self, threads: int = 1, device: str = CPU) -> bool:
-        """Return whether the algorithm supports a device and a number of threads, for games without abstraction."""
+        """Return whether the algorithm supports a device and a number of threads, without abstraction."""
         return any(method.supports(threads, device) for method in self.whole.values())
 
     def shares(self, threads: int = 1, device: str = CPU) -> bool:
-        """Deprecated: call `supports` instead. This name will be removed in kilt 0.3."""
+        """Deprecated in favour of `supports`, and removed in kilt 0.3."""
         warnings.warn("Algorithm.shares is now supports; the old name is removed in kilt 0.3", DeprecationWarning, 2)
         return self.supports(threads, device)
 
     @property
     def whole(self) -> dict[str, WholeMethod]:
-        """The methods with which the algorithm solves games without abstraction, by representation.
+        """The algorithm's methods for games without abstraction, by representation.
 
         The keys are names such as "flat".
         """
@@ -94,7 +94,7 @@ class Algorithm(NamedTuple):
 
     @property
     def abstract(self) -> AbstractMethod:
-        """The method with which the algorithm solves abstract games.
+        """The algorithm's method for abstract games.
 
         Raises RunError if it does not support them.
         """

@@ -72,7 +72,7 @@ START = 10.0  # regrets of the strategy that a warm start begins with, in pots
 
 @dataclass(frozen=True, eq=False)
 class Resolved:
-    """The solution of a subgame that was re-solved during play: strategies of both players.
+    """The solution of a subgame re-solved during play: both players' strategies.
 
     Attributes
     ----------
@@ -99,7 +99,7 @@ class Resolved:
     seconds: float
 
     def margins(self) -> FloatArray:
-        """Return by how many chips re-solving reduces what the opponent can win, for each of its hands.
+        """Return by how many chips re-solving lowers the opponent's winnings, for each of the opponent's hands.
 
         This is the margin of a hand: `values` minus its best-response value. The strategy is safe if no margin is
         negative.
@@ -128,7 +128,7 @@ def resolve(
     device: str = CPU,
     start: StartStrategy | None = None,
 ) -> Resolved:
-    """Re-solve a subgame for one player, and return the strategies of both players in it.
+    """Re-solve a subgame for one player, and return both players' strategies in it.
 
     Parameters
     ----------
@@ -255,7 +255,7 @@ def _warm_start(game: VectorGame, tables: TreeTables, start: StartStrategy) -> N
 
 
 def with_depth_limit(game: Subgame, menu: Menu | None, continued: LeafValues) -> Subgame:
-    """Limit the depth of a subgame: return the same subgame, but ended after its first round.
+    """Limit the depth of a subgame to its first round.
 
     `continued` is a function that returns the values of the positions at which it ends.
     """
@@ -264,14 +264,14 @@ def with_depth_limit(game: Subgame, menu: Menu | None, continued: LeafValues) ->
 
 
 def ends_of_round(game: Subgame, menu: Menu | None) -> tuple[Betting, ...]:
-    """Return the betting positions in which the first round of a subgame ends without a fold."""
+    """Return the betting positions that end a subgame's first round without a fold."""
     return tuple(leaf for leaf in betting_tree(game, menu).leaves if leaf.folded is None)
 
 
 def relevant_hands(
     game: Holdem, board: str | Sequence[int], player: int, ranges: FloatArray, neglect: float
 ) -> npt.NDArray[np.bool_]:
-    """Return which hands of the opponent are likely enough to count when a subgame is re-solved.
+    """Return which of the opponent's hands are likely enough to count in re-solving.
 
     If `neglect` is 0, all hands are considered. A hand counts if it has at least that share of the largest weight among
     the hands that both players can hold.

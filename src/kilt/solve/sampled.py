@@ -1,4 +1,4 @@
-"""Run Monte Carlo CFR on small games: external sampling, outcome sampling or pure CFR.
+"""Monte Carlo CFR on small games: external sampling, outcome sampling or pure CFR.
 
 An iteration passes over a random part of the tree, once for each player, and adds to the player's regrets numbers that
 are on average the counterfactual regrets of a full pass (Lanctot, Waugh, Zinkevich and Bowling 2009, Lemma 1). Chance
@@ -77,13 +77,13 @@ class FlatMCCFR(TableState):
         self._paths = paths(nodes)
 
     def step(self, iterations: int) -> None:
-        """Run more iterations of Monte Carlo CFR. Each makes a sampled pass for each player."""
+        """Run more iterations of Monte Carlo CFR, each with a sampled pass for each player."""
         walks = (self.seed[()], 2 * self.iterations, 2 * iterations)
         self._walk(*walks, self._paths, self.regret, self.regret, self.strategy, self.total)
         self.iterations += iterations
 
     def average(self) -> FloatArray:
-        """Return the average strategy, with one probability for each action of each information set."""
+        """Return the average strategy, with a probability for each action of each information set."""
         return normalised(self.total, self.nodes)
 
     def current(self) -> FloatArray:
@@ -118,7 +118,7 @@ def paths(nodes: FlatNodes) -> kernels.Paths:
 
 
 def chance_events(nodes: FlatNodes) -> tuple[IntArray, IntArray, FloatArray]:
-    """Return the possible outcomes of all chance events, and the probability of each.
+    """Return the possible outcomes of all chance events, with their probabilities.
 
     Consecutive chance nodes are merged into one event. Rows are sorted by event.
     """

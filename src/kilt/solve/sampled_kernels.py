@@ -1,4 +1,4 @@
-"""Run Monte Carlo CFR on a flat tree in compiled code.
+"""Compiled passes of Monte Carlo CFR on a flat tree.
 
 A random number is a function of the pass's number and of its use, an information set or a chance event; the order in
 which a pass reaches them does not matter. An opponent whose information set is reached twice in a pass therefore takes
@@ -53,7 +53,7 @@ class Paths(NamedTuple):
 
 @kernel
 def choose(strategy: FloatArray, slot: np.uint64, count: np.uint64, draw: float) -> np.uint64:
-    """Return the action that a uniform random number selects, given the probabilities of a strategy."""
+    """Return the action that a uniform random number selects by a strategy's probabilities."""
     action, passed = np.uint64(0), 0.0
     for a in range(count - np.uint64(1)):
         passed += strategy[slot + a]
@@ -63,7 +63,7 @@ def choose(strategy: FloatArray, slot: np.uint64, count: np.uint64, draw: float)
 
 @kernel
 def match_regrets(regret: FloatArray, slot: np.uint64, count: np.uint64, strategy: FloatArray) -> None:
-    """Compute the strategy at an information set from its regrets, by regret matching.
+    """Compute the strategy at an information set by regret matching.
 
     Probabilities are proportional to positive regrets, or equal if there are none. A single loop handles both cases:
     with one loop for each, walks over Leduc take nearly 50% longer.
@@ -79,7 +79,7 @@ def match_regrets(regret: FloatArray, slot: np.uint64, count: np.uint64, strateg
 
 @kernel
 def sample_outcome(paths: Paths, link: np.uint64, count: np.uint64, draw: float) -> np.uint64:
-    """Sample the outcome of a chance event, and return the node to which it leads.
+    """Sample a chance event's outcome, and return the node that follows.
 
     The number selects a row, and its remainder one of the row's two outcomes.
     """
@@ -91,7 +91,7 @@ def sample_outcome(paths: Paths, link: np.uint64, count: np.uint64, draw: float)
 
 @kernel
 def build_alias_tables(first: npt.NDArray[np.int64], odds: FloatArray, outcome: Links) -> None:
-    """Build alias tables, from which the outcome of a chance event is sampled in constant time.
+    """Build alias tables, from which chance outcomes are sampled in constant time.
 
     An event gets equally likely rows with two outcomes each (Walker 1977, Vose 1991). Event i has the rows first[i] to
     first[i + 1]. On entry, `odds` holds the probability of each row's outcome, which is in both columns of `outcome`.
@@ -132,7 +132,7 @@ def walk_all(
     strategy: FloatArray,
     total: FloatArray,
 ) -> None:
-    """Run sampled passes of CFR in which the learning player tries every action, as in external sampling.
+    """Run passes of external-sampling CFR, in which the learning player tries every action.
 
     Players 0 and 1 learn in turn. Adds sampled counterfactual regrets to `gain`, which is the same array as `regret`
     unless they are examined, and the opponent's strategy to `total`. Writes the strategy of `regret` to `strategy`. In
@@ -210,7 +210,7 @@ def walk_one(
     strategy: FloatArray,
     total: FloatArray,
 ) -> None:
-    """Run passes of outcome-sampling CFR. Each follows a single path through the tree.
+    """Run passes of outcome-sampling CFR, each along a single path through the tree.
 
     Players 0 and 1 learn in turn. With probability `exploration`, the player takes a uniformly random action.
     """

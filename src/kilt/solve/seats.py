@@ -1,4 +1,4 @@
-"""Solve a separate game for each player, and combine the two solutions into one strategy.
+"""Solve one game per player, and combine the solutions into one strategy.
 
 Counter-strategies need this, because in each game the other player is restricted to a model: see `counter`. So do
 opponents who see finer cards than the player (Bard, Johanson and Bowling 2014): see `AbstractProblem.seats`.
@@ -19,7 +19,7 @@ Combine: TypeAlias = Callable[[tuple[Array, Array]], Array]  # player 0's part o
 
 
 class SeatSolver:
-    """A solver that solves one game per player, and combines player 0's and player 1's strategies.
+    """A solver of one game per player, which combines player 0's and player 1's strategies.
 
     Parameters
     ----------
@@ -54,11 +54,11 @@ class SeatSolver:
         return self.combine((self.seats[0].current(), self.seats[1].current()))
 
     def state(self) -> dict[str, npt.NDArray[np.generic]]:
-        """Return the arrays of both solvers, to save in a checkpoint."""
+        """Return the arrays for a checkpoint."""
         return {f"{name}.{seat}": kept for seat in (0, 1) for name, kept in self.seats[seat].state().items()}
 
     def restore(self, state: dict[str, npt.NDArray[np.generic]]) -> None:
-        """Load the arrays of a checkpoint, as returned by `state`."""
+        """Load a checkpoint's arrays, which `state` returned."""
         for number, seat in enumerate(self.seats):
             mine = {name.rpartition(".")[0]: kept for name, kept in state.items() if name.endswith(f".{number}")}
             seat.restore(mine)

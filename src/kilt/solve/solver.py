@@ -1,4 +1,4 @@
-"""Define the interfaces that solvers implement, so that the same loop can run, save and resume any of them."""
+"""The interfaces of solvers, by which one loop can run, save and resume any of them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ R = TypeVar("R")
 
 
 class Solver(Protocol):
-    """The interface of an iterative algorithm that solves a game.
+    """The interface of iterative algorithms that solve a game.
 
     On a flat tree, a strategy has one number for each action of each information set. On a public tree, it has rows by
     board and action and columns by hand, and need not be normalised: see `tree.vector`.
@@ -38,10 +38,10 @@ class Solver(Protocol):
         """Return the strategy of the last iteration."""
 
     def state(self) -> dict[str, npt.NDArray[np.generic]]:
-        """Return the arrays to save in a checkpoint."""
+        """Return the arrays for a checkpoint."""
 
     def restore(self, state: dict[str, npt.NDArray[np.generic]]) -> None:
-        """Load the arrays of a checkpoint, as returned by `state`.
+        """Load a checkpoint's arrays, which `state` returned.
 
         Further iterations give the same results as without interruption.
         """
@@ -49,15 +49,15 @@ class Solver(Protocol):
 
 @runtime_checkable
 class WithWorkers(Protocol):
-    """The interface of a solver that has workers, possibly on other machines."""
+    """The interface of solvers with workers, possibly on other machines."""
 
     size: int  # total size of its tables in bytes
 
     def how_busy(self) -> list[tuple[str, float]]:
-        """Return, for each worker, the name of its machine and the share of time that it was busy."""
+        """Return the machine of each worker, and the share of time that the worker was busy."""
 
     def describe_load(self) -> str:
-        """Describe in one line of text how much of the time workers were busy."""
+        """Describe in one line how much of the time workers were busy."""
 
     def close(self) -> None:
         """Stop the workers and release their resources."""
@@ -65,33 +65,36 @@ class WithWorkers(Protocol):
 
 @runtime_checkable
 class InParts(WithWorkers, Protocol):
-    """The interface of a solver whose tables are too large for one process and are stored by its workers."""
+    """The interface of solvers whose tables are too large for one process, so that workers store them."""
 
     def save_parts(self, folder: Path) -> None:
-        """Have all workers write their tables to a folder, as a part of a checkpoint.
+        """Have all workers save their tables as part of a checkpoint.
 
         They belong to the same iteration as `state`.
         """
 
     def restore_parts(self, folder: Path) -> None:
-        """Have all workers read their tables from a folder. `restore` must have been called before."""
+        """Have all workers read their tables from a folder.
+
+        `restore` must have been called before.
+        """
 
     def reset_after_loss(self) -> None:
-        """Discard all tables after a worker was lost, so that a checkpoint can be restored."""
+        """Discard all tables after the loss of a worker, before a checkpoint is restored."""
 
 
 @runtime_checkable
 class StrategyInParts(Protocol):
-    """The interface of a solver whose strategy may be larger than memory and is therefore stored in parts."""
+    """The interface of solvers whose strategy is stored in parts, because it may exceed memory."""
 
     def map_parts(self, work: Callable[[Any], R]) -> list[R]:
-        """Apply a function to each part of the average strategy, on the worker that stores the part.
+        """Apply a function to each part of the average strategy, on the worker that stores it.
 
         `work` is the function; it is pickled. Returns the results.
         """
 
     def write_average(self, shares: Array, folder: Path) -> None:
-        """Write the average strategy to an array, which may be a file that is larger than memory.
+        """Write the average strategy to an array, which may be a file larger than memory.
 
         `folder` is for temporary files.
         """
@@ -99,20 +102,20 @@ class StrategyInParts(Protocol):
 
 @runtime_checkable
 class OnDisk(Protocol):
-    """The interface of a solver that stores its tables in files on disk while it runs."""
+    """The interface of solvers that store their tables in files during a run."""
 
     size: int  # approximate final size of the folder in bytes
     interrupted: bool  # whether the folder is in the middle of an iteration: the next step completes it
 
     def open(self, folder: Path, warn: Callable[[str], None] = ..., run: str = ...) -> None:
-        """Begin to store all tables in a folder, or resume from the files that it contains.
+        """Start storing all tables in a folder, or resume from its files.
 
         The folder is created if it is missing. `run` is the id of the run. `warn` is called with a line of text for
         each lost worker.
         """
 
     def settle(self) -> None:
-        """Bring the files in the folder of a run up to date with the tables of the solver.
+        """Bring the files in a run's folder up to date with the solver's tables.
 
         Workers may have newer files than the folder.
         """
@@ -127,7 +130,7 @@ def on_disk(solver: Solver) -> OnDisk | None:
 
 
 def with_workers(solver: Solver) -> WithWorkers | None:
-    """Return the object that manages a solver's workers, or None if it has no workers.
+    """Return the object that manages a solver's workers, or None without workers.
 
     It is the solver or its `tables`.
     """
@@ -146,11 +149,11 @@ class TableState:
     iterations: int
 
     def state(self) -> dict[str, npt.NDArray[np.generic]]:
-        """Return the arrays to save in a checkpoint."""
+        """Return the arrays for a checkpoint."""
         return {name: np.asarray(getattr(self, name)) for name in (*self.KEPT, "iterations", *self.COUNTS)}
 
     def restore(self, state: dict[str, npt.NDArray[np.generic]]) -> None:
-        """Load the arrays of a checkpoint, as returned by `state`."""
+        """Load a checkpoint's arrays, which `state` returned."""
         for name in self.KEPT:
             mine = getattr(self, name)
             if mine.shape != state[name].shape:
@@ -162,7 +165,7 @@ class TableState:
 
 
 def normalised(table: FloatArray, nodes: FlatNodes) -> FloatArray:
-    """Scale a strategy so that the probabilities at each information set sum to 1.
+    """Scale a strategy so that the probabilities of each information set sum to 1.
 
     Information sets whose numbers are all 0 get a uniform strategy.
     """
@@ -174,7 +177,7 @@ def normalised(table: FloatArray, nodes: FlatNodes) -> FloatArray:
 
 
 def scheduled(iteration: int, first: int = 0) -> int:
-    """Return the next iteration, from a given one on, that a schedule with powers of √2 contains.
+    """Return the next iteration in a schedule of powers of √2, from a given one on.
 
     Schedules say when to discount tables. The schedule has the powers of √2, from number `first` on.
 

@@ -1,4 +1,4 @@
-"""Describe an abstract game and how to solve it, before anything is built.
+"""Specify an abstract game and how to solve it, before anything is built.
 
 Neither card abstractions nor tables need to exist.
 """
@@ -32,7 +32,7 @@ Cards: TypeAlias = Path | AbstractionSpec  # a card abstraction: the folder of a
 
 @dataclass(frozen=True)
 class AbstractSpec:
-    """A description of an abstract game and how to solve it. Nothing is built yet."""
+    """A specification of an abstract game and how to solve it."""
 
     config: Config
     game: Holdem
@@ -43,12 +43,12 @@ class AbstractSpec:
 
     @property
     def device(self) -> str:
-        """The device on which the algorithm runs: "cpu" or "gpu"."""
+        """The device of the algorithm: "cpu" or "gpu"."""
         return self.config.solver.device
 
     @property
     def description(self) -> str:
-        """The names of the algorithm and of the game, for messages."""
+        """The names of the algorithm and the game, for messages."""
         return f"{self.config.solver.algorithm} on {self.game.name}"
 
     @property
@@ -59,7 +59,7 @@ class AbstractSpec:
 
     @property
     def shared_cards(self) -> AbstractionSpec:
-        """The card abstraction that defines how workers divide boards into classes.
+        """The card abstraction by which workers divide boards into classes.
 
         Raises RunError if the players have different classes.
         """
@@ -67,7 +67,7 @@ class AbstractSpec:
 
     @property
     def specs(self) -> list[AbstractionSpec]:
-        """The card abstractions to load or build: one for both players, or one for each."""
+        """The card abstractions to load or build: one for both players, or one each."""
         return [AbstractionSpec.read(one) if isinstance(one, Path) else one for one in self.cards]
 
     @cached_property
@@ -77,7 +77,7 @@ class AbstractSpec:
 
     @cached_property
     def made_up_games(self) -> tuple[SyntheticGame, ...]:
-        """Games with made-up buckets, of the same size as the games to solve, to measure a solver's speed.
+        """Games with made-up buckets, of the same size as the real ones, for measuring a solver's speed.
 
         There are two if the opponent sees finer cards: one for each player. Iterations on them take as long as on the
         games themselves.
@@ -89,7 +89,7 @@ class AbstractSpec:
 
     @property
     def infosets(self) -> int:
-        """The number of information sets for which the solver computes strategies."""
+        """The number of information sets that the solver handles."""
         return sum(sum(game.size.infosets) for game in self.made_up_games)
 
     def _synthetic(self, first: Cards, second: Cards) -> SyntheticGame:
@@ -98,7 +98,7 @@ class AbstractSpec:
 
     @property
     def table_bytes(self) -> int:
-        """The size in bytes of a table with one 4-byte number per action of each information set."""
+        """The bytes of a table with a 4-byte number per action of each information set."""
         return 4 * sum(self.size.slots)
 
     @cached_property
@@ -116,7 +116,7 @@ class AbstractSpec:
         iteration: float | None = None,
         device: int = 0,
     ) -> Cost:
-        """Estimate the memory, disk space and time for solving the game, from the sizes of its tables.
+        """Estimate the memory, disk space and time for solving the game from its tables' sizes.
 
         `tables`, `kept` and `mapped` are bytes: of tables, of files on disk, and of card abstractions. The cost
         includes the betting tree and a strategy of up to two bytes per slot. `instead` is a remedy that needs less
@@ -135,7 +135,7 @@ class AbstractSpec:
         )
 
     def process_memory(self, blades: tuple[int, ...]) -> PartsMemory:
-        """Estimate the memory that each process of a distributed run needs.
+        """Estimate the memory of each process of a distributed run.
 
         `blades` has the number of workers on each level.
         """

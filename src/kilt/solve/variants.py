@@ -1,4 +1,4 @@
-"""Define the variants of CFR, which discount earlier regrets and strategies in different ways.
+"""Variants of CFR, which discount earlier regrets and strategies in different ways.
 
 After iteration t, regrets above zero are multiplied by t^α / (t^α + 1), regrets below zero by t^β / (t^β + 1), and the
 sum of strategies by (t / (t + 1))^γ: discounted CFR of Brown and Sandholm (2019). The limits of the exponents give
@@ -53,7 +53,7 @@ LEFT = 2.0**-30
 
 
 def scheduled(first: float, last: float) -> Exponent:
-    """Return a function that gives the exponent of a discount at each iteration of CFR.
+    """Return a function that gives the exponent of a CFR discount at each iteration.
 
     It changes from `first` to `last` in equal steps.
 
@@ -64,7 +64,7 @@ def scheduled(first: float, last: float) -> Exponent:
 
 
 class Variant(NamedTuple):
-    """A variant of CFR, defined by how it discounts regrets and strategies of earlier iterations.
+    """A variant of CFR, defined by its discounts of earlier regrets and strategies.
 
     Attributes
     ----------
@@ -88,12 +88,12 @@ class Variant(NamedTuple):
 
     @property
     def unsigned(self) -> bool:
-        """Whether regrets are never negative and never predicted, so that unsigned tables can store them."""
+        """Whether unsigned tables can store the regrets, which are then never negative or predicted."""
         return self.beta == -inf and not self.predictive
 
     @property
     def steady(self) -> bool:
-        """Whether a variant can be used with sampling.
+        """Whether the variant can be used with sampling.
 
         Its exponents must be constant, and its average must never restart.
         """
@@ -118,7 +118,7 @@ STEADY = tuple(name for name, row in VARIANTS.items() if row.steady)
 
 
 def variant_named(variant: str | Variant) -> Variant:
-    """Return the variant of CFR with a given name. A `Variant` is returned unchanged."""
+    """Return a variant of CFR by name, or a given `Variant` unchanged."""
     if isinstance(variant, Variant):
         return variant
     if variant not in VARIANTS:
@@ -135,7 +135,7 @@ def exponent_at(exponent: Exponent, iteration: FloatArray) -> float | FloatArray
 
 
 def last_power(base: int, number: int) -> int:
-    """Return the greatest power of `base` that is at most `number`.
+    """Return the greatest power of `base` up to `number`.
 
     `number` must be at least 1.
 
@@ -149,7 +149,7 @@ def last_power(base: int, number: int) -> int:
 
 
 def multipliers(variant: Variant, iteration: FloatArray) -> FloatArray:
-    """Return the factors by which regrets and average strategies are discounted after each iteration.
+    """Return the factors that discount regrets and average strategies after each iteration.
 
     The columns are the factors of positive regrets, of negative regrets, and of the average. The shape is (iterations,
     3).
@@ -175,7 +175,7 @@ def multipliers(variant: Variant, iteration: FloatArray) -> FloatArray:
 
 
 def discounts(variant: Variant, first: int, count: int, *, sampled: bool = False) -> FloatArray:
-    """Return the discount factors for several iterations of CFR, with one row per iteration.
+    """Return the discount factors of several CFR iterations, one per row.
 
     The columns are fields of `rule.Discount`.
 

@@ -1,4 +1,4 @@
-"""Read the bet sizes of a spot, and check that they are legal and used."""
+"""Parse the bet sizes of a spot, and check that they are legal and used."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from kilt.spots.line import chips
 
 
 def menu_of(bets: tuple[str, ...], start: int, near: float, all_in_threshold: float) -> ActionAbstraction:
-    """Return the bet sizes of a spot as a menu, which also says when a bet becomes all-in.
+    """Return a spot's bet sizes as a menu, with its all-in threshold.
 
     The spot begins in round `start`.
     """
@@ -22,7 +22,7 @@ def menu_of(bets: tuple[str, ...], start: int, near: float, all_in_threshold: fl
 
 
 def require_given(stacks: float, bets: tuple[str, ...], example: str) -> None:
-    """Raise RunError if a no-limit spot has no stacks or no bet sizes.
+    """Raise RunError if a no-limit spot lacks stacks or bet sizes.
 
     Limit games need neither.
     """
@@ -34,7 +34,7 @@ def require_given(stacks: float, bets: tuple[str, ...], example: str) -> None:
 
 
 def require_legal(menu: ActionAbstraction, position: Betting) -> None:
-    """Raise RunError if a bet size of the first round is smaller than the rules allow."""
+    """Raise RunError if a bet size of the first round is below the legal minimum."""
     bounds = position.raise_bounds()
     if bounds is None:
         return
@@ -49,7 +49,7 @@ def require_legal(menu: ActionAbstraction, position: Betting) -> None:
 
 
 def require_used(bets: tuple[str, ...], menu: ActionAbstraction | None, names: Sequence[str], start: int) -> None:
-    """Raise RunError if a spot has no bet sizes, or bet sizes for rounds that it does not have.
+    """Raise RunError if a spot's bet sizes are missing, or are for rounds that it does not have.
 
     The spot begins in round `start`. Limit games have no `menu`, and take no sizes.
     """

@@ -1,4 +1,4 @@
-"""Read and write lines: the actions and cards that lead to a position of a spot, such as ``b3 c / 7d``.
+"""Parse and write lines, such as ``b3 c / 7d``: the actions and cards that lead to a position of a spot.
 
 =============  =====================================================================================
 word           meaning
@@ -35,7 +35,7 @@ _BET = re.compile(r"a|[br](?:(\d{1,9}(?:\.\d{1,9})?)(%|x?))?")
 
 
 def chips(amount: float) -> str:
-    """Convert an amount from the small chips of the game to chips of a spot, and return it as text.
+    """Convert an amount from the game's small chips to a spot's chips, as text.
 
     >>> chips(1250), chips(200_000)
     ('6.25', '1000')
@@ -44,7 +44,7 @@ def chips(amount: float) -> str:
 
 
 def word_of(position: Betting, label: str) -> str:
-    """Return the short notation of an action, such as ``b3`` for a bet of 3 chips."""
+    """Return an action's short notation, such as ``b3`` for a bet of 3 chips."""
     if label == FOLD:
         return "f"
     if label == CALL:
@@ -73,7 +73,7 @@ def described(position: Betting, label: str) -> str:
 
 
 def action_of(position: Betting, word: str, menu: Menu | None) -> str:
-    """Return the action for a short notation, such as ``b3`` for a bet of 3 chips.
+    """Return the action for a short notation such as ``b3``, a bet of 3 chips.
 
     Raises RunError if it is illegal or not on the menu.
     """
@@ -109,7 +109,7 @@ def _label(position: Betting, word: str, menu: Menu | None) -> str | None:
 
 
 def read_actions(position: Betting, line: str, menu: Menu | None) -> Betting:
-    """Return the position after some actions in one round, given as text such as ``x b3 c``."""
+    """Return the position after one round's actions, such as ``x b3 c``."""
     for word in line.split():
         if position.actor < 0:
             raise RunError(f"{quoted(line)} continues after the end of a round: use actions of one round")
@@ -118,7 +118,7 @@ def read_actions(position: Betting, line: str, menu: Menu | None) -> Betting:
 
 
 def line_words(line: str) -> list[str]:
-    """Split the text of a line into actions, slashes and cards.
+    """Split a line into its actions, slashes and cards.
 
     >>> line_words("b50% c/7d")
     ['b50%', 'c', '/', '7d']

@@ -1,4 +1,4 @@
-"""Lock the strategy at single decisions of a spot, so that the solver does not change it.
+"""Lock the strategy at some decisions of a spot, so that the solver keeps it.
 
 A lock is a line, ``=``, and the range of each action: ``b3 = f: 22-66; c: QQ+,AKs:0.5; a: rest``. The line leads to the
 decision, and the ranges give the weights with which hands take an action. ``rest`` stands for the remaining weight of
@@ -35,7 +35,7 @@ REST = "rest"
 
 @dataclass(frozen=True)
 class Lock:
-    """A lock fixes the strategy at one decision of a spot. It says which hands take which action.
+    """A fixed strategy at one decision of a spot, given as a range of hands for each action.
 
     Hands are given by a range as text.
     """
@@ -67,13 +67,13 @@ class Lock:
             raise RunError(f"the lock {quoted(self.text)}: {error}") from None
 
     def require_clear(self, deck: Deck, hole_cards: int) -> None:
-        """Raise RunError if the text of a lock gives a hand two different weights for one action."""
+        """Raise RunError if a lock gives a hand two different weights for one action."""
         for _, hands in self.actions:
             if hands != REST:
                 self._range(hands, deck, hole_cards, strict=True)
 
     def hand_labels(self, deck: Deck, hole_cards: int) -> FloatArray:
-        """Return, for each hand, numbers that differ between hands that a lock treats differently.
+        """Return labels for all hands, which differ wherever the lock treats hands differently.
 
         They have the shape [number, hand of the deck]: the weights of the hand in the lock's ranges, and whether the
         hand has one of the cards in the lock's line. Hands with the same numbers have the same locked strategy.
@@ -151,7 +151,7 @@ def locked_strategies(game: VectorGame, locks: Sequence[Lock], *, strict: bool =
 
 
 def read_lock(text: str) -> Lock:
-    """Parse the text of a lock, such as ``b3 = f: 22-66; c: rest``.
+    """Parse a lock such as ``b3 = f: 22-66; c: rest``.
 
     The docstring of the module explains the notation.
     """

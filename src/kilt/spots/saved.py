@@ -1,4 +1,4 @@
-"""Read spots from TOML files, and solved spots from the folders of their runs."""
+"""Read spots from TOML files, and solved spots from their runs' folders."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from kilt.strategy.blueprint import STRATEGY
 
 @file_errors()
 def open_spot(folder: str | Path, threads: int = 1) -> tuple[Spot, SpotSolution]:
-    """Open a spot that was solved before, from its folder.
+    """Open a solved spot from its folder.
 
     Parameters
     ----------
@@ -48,7 +48,7 @@ def open_spot(folder: str | Path, threads: int = 1) -> tuple[Spot, SpotSolution]
 
 
 def require_kept(folder: Path) -> None:
-    """Raise RunError if a folder does not contain a spot."""
+    """Raise RunError if a folder contains no spot."""
     if not (folder / SPOT).exists():
         what = "has no spot" if folder.exists() else "does not exist"
         raise RunError(f"{folder} {what}: give the folder of a spot that was solved")

@@ -1,4 +1,4 @@
-"""Define the solution of a spot: strategy, expected value and equity of every hand at every decision.
+"""The solution of a spot: every hand's strategy, expected value and equity at every decision.
 
 A line names a decision, as in `kilt.spots.line`: ``""`` is the first decision, and ``"b50% c / 7d"`` is the decision
 after a bet, a call and the seven of diamonds. Expected values count chips from the decision on: winnings from the pot
@@ -32,7 +32,7 @@ from kilt.tree.vector_arrays import Table
 
 @dataclass(frozen=True, eq=False)
 class SpotNode(Drawable):
-    """The solution of a spot at one decision: strategy, weight and expected value of each hand.
+    """A spot's solution at one decision: each hand's strategy, weight and expected value.
 
     Arrays over hands are in the order of the attribute `hands`.
 
@@ -82,7 +82,7 @@ class SpotNode(Drawable):
 
     @cached_property
     def equity(self) -> FloatArray:
-        """Share of the pot that each hand wins if all players check to the end. A tie counts half.
+        """Each hand's share of the pot if all players check to the end.
 
         The shape is (players, hands).
         """
@@ -104,7 +104,7 @@ class SpotNode(Drawable):
 
     @property
     def deals(self) -> float:
-        """The weight with which the players reach the decision, summed over all pairs of hands.
+        """The weight of reaching the decision, summed over all pairs of hands.
 
         A pair of hands counts if they have no card in common.
         """
@@ -112,7 +112,7 @@ class SpotNode(Drawable):
 
     @cached_property
     def chance(self) -> FloatArray:
-        """Probability that a player holds each hand at the decision, given both ranges.
+        """The probability of each hand at the decision, given both players' ranges.
 
         The shape is (players, hands). Hands that share a card with the opponent's likely hands are less probable (card
         removal).
@@ -124,11 +124,11 @@ class SpotNode(Drawable):
 
     @property
     def frequencies(self) -> FloatArray:
-        """The probability of each action at the decision, as a mean over all hands of the player to act."""
+        """The probability of each action at the decision, averaged over the range of the player to act."""
         return np.asarray(self.chance[self.actor] @ self.strategy)
 
     def mean(self, values: FloatArray) -> tuple[float, float]:
-        """Return the weighted mean of a quantity over the hands of each player.
+        """Return each player's mean of a quantity, weighted by the probability of each hand.
 
         `values` has the shape (players, hands). A hand's weight is its probability.
         """
@@ -139,7 +139,7 @@ class SpotNode(Drawable):
         return first, second
 
     def rows(self) -> list[dict[str, Any]]:
-        """Return the solution at the decision as a list of dicts, one for each hand of each player.
+        """Return the solution at the decision as a list of dicts, one for each hand.
 
         Hands of the player to act come first.
 
@@ -166,7 +166,7 @@ class SpotNode(Drawable):
         return found
 
     def classes(self, player: int) -> dict[str, IntArray]:
-        """Return a player's hands, grouped by starting hands such as ``AKs``, with the highest ranks first.
+        """Group a player's hands by starting hand, such as ``AKs``, with the highest ranks first.
 
         Returns
         -------
@@ -186,7 +186,7 @@ class SpotNode(Drawable):
         return {name: np.array(places) for name, places in found.items()}
 
     def table(self, hands: Collection[str] | None = None) -> TextTable:
-        """Return a table for display: weight, equity, expected value and strategy of the hands of the player to act.
+        """Return a table of each hand's weight, equity, expected value and strategy.
 
         Parameters
         ----------
@@ -245,17 +245,17 @@ class SpotNode(Drawable):
 
 
 def percent_text(share: float) -> str:
-    """Return a share as a percentage with one decimal, or an empty text for nan."""
+    """Format a share as a percentage with one decimal, or return an empty text for nan."""
     return "" if isnan(share) else f"{100 * share:.1f}"
 
 
 def chips_text(chips: float) -> str:
-    """Return an amount of chips with two decimals, or an empty text for nan."""
+    """Format chips with two decimals, or return an empty text for nan."""
     return "" if isnan(chips) else f"{round(chips, 2) + 0.0:.2f}"
 
 
 class NextCards(NamedTuple):
-    """A possible deal of the next public cards, with its probability and the solution after it."""
+    """A possible deal of the next public cards, with its probability and solution."""
 
     cards: str
     alike: int  # number of boards that this row stands for, which differ only in equivalent suits
@@ -265,7 +265,7 @@ class NextCards(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class SpotSolution(Drawable):
-    """The solution of a spot: a strategy for every decision, and measurements made while solving.
+    """The solution of a spot: a strategy for every decision, with measurements.
 
     Parameters
     ----------
@@ -289,7 +289,7 @@ class SpotSolution(Drawable):
 
     @property
     def table(self) -> Table:
-        """The average strategy with a column for each hand, shape `game.shape`. It is not normalised."""
+        """The average strategy, not normalised, with one column per hand, shape `game.shape`."""
         return self.evaluator.on_host(self.strategy)
 
     @property
@@ -303,7 +303,7 @@ class SpotSolution(Drawable):
 
     @property
     def pot(self) -> float:
-        """Chips in the pot at the beginning of the spot's first round."""
+        """The pot at the start of the spot's first round, in chips."""
         return 2 * self.subgame.first.opened_at / UNIT
 
     def _repr_html_(self) -> str:
@@ -323,7 +323,7 @@ class SpotSolution(Drawable):
 
     @property
     def exploitability(self) -> float:
-        """How many chips a best response gains over the strategy, as a mean over both players."""
+        """A best response's gain over the strategy in chips, averaged over both players."""
         return self.steps[-1].exploitability
 
     @property
@@ -338,7 +338,7 @@ class SpotSolution(Drawable):
 
     @cached_property
     def values(self) -> tuple[float, float]:
-        """Expected chips that each player gets from the pot if both follow the strategy.
+        """Each player's expected share of the pot in chips, if both follow the strategy.
 
         Without rake, they sum to the pot.
         """
@@ -347,7 +347,7 @@ class SpotSolution(Drawable):
         return (first + spent[0]) / UNIT, (second + spent[1]) / UNIT
 
     def at(self, line: str = "") -> SpotNode:
-        """Return the solution at a decision, given by the actions and cards that lead to it.
+        """Return the solution at a decision, given its line of actions and cards.
 
         Parameters
         ----------
@@ -372,7 +372,7 @@ class SpotSolution(Drawable):
         return self._node(place, " ".join(line_words(line)))
 
     def next_cards(self, line: str) -> list[NextCards]:
-        """Return the solution after each card, or each flop, that can be dealt next.
+        """Return the solution after each possible next card or flop.
 
         Parameters
         ----------

@@ -1,4 +1,4 @@
-"""Functions for solving spots: limits, estimated costs, measurements and solutions."""
+"""Limits, costs, measurements and solutions of spots."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ SECONDS, COMPACT_SECONDS, BOARD_SECONDS = pace("spots", "entry"), pace("spots", 
 
 
 def parse_target(target: float | str | None) -> float | None:
-    """Convert a target exploitability, such as 0.5 or "0.5%", to a number in per cent of the pot.
+    """Parse a target exploitability, such as 0.5 or "0.5%", in per cent of the pot.
 
     >>> parse_target("0.5%"), parse_target(0.25)
     (0.5, 0.25)
@@ -50,7 +50,7 @@ def parse_target(target: float | str | None) -> float | None:
 
 
 class SpotBudget(NamedTuple):
-    """When to stop solving a spot: iterations, seconds or exploitability, whichever comes first.
+    """The limits of solving a spot: iterations, seconds or exploitability, whichever comes first.
 
     Without any limit, at the exploitability `TARGET`.
     """
@@ -60,7 +60,7 @@ class SpotBudget(NamedTuple):
     seconds: float | None = None
 
     def with_target_in_chips(self, pot: float) -> Budget:
-        """Return the same limits, with the target in chips instead of per cent of the pot."""
+        """Return the same limits with the target in chips."""
         if self.target is not None and not 0 < self.target < inf:
             raise RunError(f"the target is {self.target:g}% of the pot: use a number above 0")
         target = TARGET if all(limit is None for limit in self) else self.target
@@ -68,7 +68,7 @@ class SpotBudget(NamedTuple):
 
 
 def cost_of(game: VectorGame, *, compact: bool = False, kept: bool = False, device: str = CPU) -> Cost:
-    """Estimate the memory, disk space and time for solving a spot, given its public tree.
+    """Estimate the memory, disk space and time for solving a spot from its public tree.
 
     Parameters
     ----------
@@ -106,7 +106,7 @@ def cost_of(game: VectorGame, *, compact: bool = False, kept: bool = False, devi
 
 
 def cost_of_run(run: Run) -> Cost:
-    """Estimate the memory, disk space and time for a run that solves a spot."""
+    """Estimate the memory, disk space and time of a run that solves a spot."""
     assert isinstance(run.problem, VectorProblem)
     problem, kept = run.problem, run.folder is not None
     cost = cost_of(problem.game, compact=isinstance(problem, TwoByteProblem), kept=kept, device=problem.device)
@@ -119,7 +119,7 @@ def cost_of_run(run: Run) -> Cost:
 
 
 def next_measurement(iteration: int) -> int:
-    """Return at which iteration exploitability is measured next, from a given iteration on.
+    """Return the next iteration at which exploitability is measured.
 
     Intervals grow: at first, every eighth iteration is measured, from 160 on every sixteenth, and so on.
 
@@ -131,7 +131,7 @@ def next_measurement(iteration: int) -> int:
 
 
 class SpotEvaluator(VectorEvaluator):
-    """An evaluator that measures only the exploitability of a spot's average strategy, which is quick.
+    """An evaluator that measures only a spot's exploitability, because that is fast.
 
     More measurements would take longer than solving a small spot.
     """
@@ -154,7 +154,7 @@ class SpotEvaluator(VectorEvaluator):
 
 
 def solution_of(run: Run, steps: Sequence[Step]) -> SpotSolution:
-    """Return the solution of a spot that a run has computed.
+    """Return the solution of a spot from its run.
 
     It shares the tables of the run, which must not continue afterwards.
     """
@@ -169,5 +169,5 @@ def solution_of(run: Run, steps: Sequence[Step]) -> SpotSolution:
 
 
 def in_chips(step: Step) -> Step:
-    """Convert the exploitability of a measurement from the small chips of the game to chips of the spot."""
+    """Convert a measured exploitability from the game's small chips to the spot's chips."""
     return step._replace(exploitability=step.exploitability / UNIT)

@@ -1,4 +1,4 @@
-"""Describe what to solve: a game, a configuration, a run or a spot.
+"""Specify what to solve: a game, a configuration, a run or a spot.
 
 >>> spec_for("leduc", {"solver.algorithm": "cfr+"}).cost().fits
 True
@@ -23,7 +23,7 @@ from kilt.spots.spot import Spot, SpotSpec
 
 
 def spec_for(what: What | Spot, values: Mapping[str, object] = NOTHING) -> Spec:
-    """Return a description of what to solve and how, for a game, a configuration, a run or a spot.
+    """Return the specification of what to solve: a game, a configuration, a run or a spot.
 
     Nothing is built.
 

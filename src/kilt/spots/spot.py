@@ -1,4 +1,4 @@
-"""Define and solve spots: subgames of hold'em with a board, a pot, stacks, two ranges and bet sizes.
+"""Solve spots: subgames of hold'em with a board, a pot, stacks, two ranges and bet sizes.
 
 >>> spot = Spot(board="Ks7h2d", pot=6, stacks=97, ranges=("AA,KQs", "QQ,AKo"), bets="50%, a")
 >>> spot.subgame.start().actor, spot.hands
@@ -67,7 +67,7 @@ KEPT = ContextVar("kept", default=False)  # whether the spot being read was save
 
 @dataclass(frozen=True)
 class Spot(Record, Drawable):
-    """A subgame of hold'em that begins at a public state, with a range of hands for each player.
+    """A subgame of hold'em that starts at a public state, with a range for each player.
 
     Parameters
     ----------
@@ -200,7 +200,7 @@ class Spot(Record, Drawable):
 
     @property
     def limit(self) -> bool:
-        """Whether the game is a limit game, in which raises have a fixed size."""
+        """Whether the game has fixed-limit betting."""
         return self._family.rules.betting == "limit"
 
     @cached_property
@@ -213,7 +213,7 @@ class Spot(Record, Drawable):
 
     @cached_property
     def holdem(self) -> Holdem:
-        """The hold'em game of which the spot is a part, with amounts in units of 1/`UNIT` chip."""
+        """The hold'em game to which the spot belongs, with amounts in 1/`UNIT` chips."""
         rules = self._family.rules
         half, blind = round(UNIT * self.pot) // 2, round(UNIT * self.big_blind)
         stack = half + round(UNIT * self.stacks) if self.stacks else UNLIMITED
@@ -222,7 +222,7 @@ class Spot(Record, Drawable):
 
     @property
     def name(self) -> str:
-        """The name of the spot, such as for tables. It contains the board."""
+        """The spot's name in tables, which contains the board."""
         return f"spot {self.board}" if self.board else f"spot of {self.game}"
 
     @cached_property
@@ -253,7 +253,7 @@ class Spot(Record, Drawable):
 
     @cached_property
     def menu(self) -> ActionAbstraction | None:
-        """The bet sizes of the spot. None in limit games, whose rules fix the sizes."""
+        """The bet sizes of the spot, or None in limit games."""
         return None if self.limit else menu_of(self.bets, self.subgame.start().round, self.near, self.all_in_threshold)
 
     def _weights(self, player: int, *, strict: bool) -> FloatArray:
@@ -273,7 +273,7 @@ class Spot(Record, Drawable):
         require_used(self.bets, self.menu, self.holdem.rules.round_names, self.subgame.start().round)
 
     def tree(self, threads: int = 1, *, kept: bool = False) -> VectorGame:
-        """Build the public tree of the spot, with fixed strategies at locked decisions.
+        """Build the spot's public tree, with fixed strategies at locked decisions.
 
         Passes over the tree use `threads` threads. Raises RunError if locks contradict each other. If the spot was
         saved by an earlier version (`kept`), the last of these locks counts instead.
@@ -291,7 +291,7 @@ class Spot(Record, Drawable):
         begun: RunFolder | None = None,
         device: str | None = None,
     ) -> Run:
-        """Return a run that solves the spot: a new run, or an earlier one that it resumes.
+        """Return a run that solves the spot, either new or resumed.
 
         Parameters
         ----------
@@ -345,7 +345,7 @@ class Spot(Record, Drawable):
         device: str = CPU,
         save: str | Path | None = None,
     ) -> SpotSolution:
-        """Solve the spot: find strategies of both players that are close to a Nash equilibrium.
+        """Solve the spot to strategies that are close to a Nash equilibrium.
 
         Parameters
         ----------
@@ -387,7 +387,7 @@ class Spot(Record, Drawable):
 
     @property
     def hands(self) -> tuple[int, int]:
-        """Number of hands in the range of each player."""
+        """The number of hands in each player's range."""
         first, second = np.count_nonzero(self.subgame.weights, axis=1).tolist()
         return first, second
 
@@ -399,7 +399,7 @@ def _several(said: object) -> object:
 
 @dataclass(frozen=True)
 class SpotSpec(Spec):
-    """A spot to solve, together with the algorithm, the device and the number of threads.
+    """A spot to solve, with the algorithm, the device and the number of threads.
 
     Parameters
     ----------
@@ -424,7 +424,7 @@ class SpotSpec(Spec):
 
     @property
     def description(self) -> str:
-        """A description for messages: the algorithm, the spot and the size of its tree."""
+        """The algorithm, the spot and the size of its tree, for messages."""
         (first, second), tree = self.spot.hands, self.tree.tree
         return (
             f"{self.algorithm} on {self.spot.name}: {first} and {second} hands, {len(tree.nodes.kind):,} nodes, "
@@ -433,11 +433,11 @@ class SpotSpec(Spec):
 
     @property
     def budget(self) -> Budget:
-        """The default limit: the run stops when exploitability is below `TARGET` per cent of the pot."""
+        """The run's default limit, which is an exploitability below `TARGET` per cent of the pot."""
         return SpotBudget().with_target_in_chips(self.spot.pot)
 
     def schedule(self, iteration: int) -> int:
-        """Return at which iteration exploitability is measured next."""
+        """Return the next iteration at which exploitability is measured."""
         return next_measurement(iteration)
 
     @cached_property
@@ -447,7 +447,7 @@ class SpotSpec(Spec):
 
     @property
     def compact(self) -> bool:
-        """Whether the solver stores each number in two bytes, not four. On the river it always takes four."""
+        """Whether the solver stores numbers in two bytes, which it never does on the river."""
         return self.spot.compact and len(self.tree.tree.rows) > 1
 
     def cost(self) -> Cost:
@@ -455,7 +455,7 @@ class SpotSpec(Spec):
         return cost_of(self.tree, compact=self.compact, kept=self.stored, device=self.device)
 
     def require_room(self, folder: Path | None) -> Cost:
-        """Raise an error if memory, disk space or the GPU do not suffice for the spot, or return the estimated cost.
+        """Check that memory, disk space and GPU suffice for the spot, and return the estimated cost.
 
         For small spots, memory is not checked, since the check takes as long as solving a river.
         """
@@ -470,30 +470,30 @@ class SpotSpec(Spec):
         return cost.require() if cost.memory > SMALL else cost
 
     def problem(self, folder: Path | None, tick: Tick, *, resumes: bool) -> Problem:
-        """Return the game to solve: the public tree of the spot, and the precision of tables."""
+        """Return the game to solve: the spot's public tree, and its tables' precision."""
         if self.compact:
             return TwoByteProblem(self.tree, TABLES)
         return VectorProblem(self.tree, TABLES, self.device, tables=2)
 
     def solver(self, problem: Problem) -> Solver:
-        """Return a solver for the spot, with tables in the precision that the problem asks for."""
+        """Return a solver for the spot, in the problem's precision."""
         if isinstance(problem, TwoByteProblem):
             assert isinstance(problem.walker, TwoByteGame)
             return Cfr(TwoByteTables(problem.walker), self.algorithm)
         return make_solver(problem, self.algorithm)
 
     def identity(self, problem: Problem) -> RunIdentity:
-        """Return what identifies a run on the spot: its text, the algorithm, the device and the precision."""
+        """Return the run's identity: the spot's text, the algorithm, the device and the precision."""
         known, where = artifact.fingerprint(self.spot.toml()), {"device": self.device}
         identity = RunIdentity(self.spot.name, self.algorithm, 0, problem.form, known, **where)
         return identity._replace(precision=precision_of(problem))
 
     def evaluator(self, problem: Problem) -> SpotEvaluator:
-        """Return an object that measures the exploitability of the average strategy."""
+        """Return an object that measures the average strategy's exploitability."""
         assert isinstance(problem, VectorProblem)
         return SpotEvaluator(problem)
 
     @property
     def files(self) -> dict[str, str]:
-        """Files to write to the folder of the run: the spot as a TOML file."""
+        """The files of a new run's folder, with the spot as a TOML file."""
         return {SPOT: self.spot.toml()}

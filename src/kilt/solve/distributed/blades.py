@@ -1,4 +1,4 @@
-"""Run distributed CFR: a head process plays the first rounds of each deal, and workers play the others.
+"""Distributed CFR: a head process plays the first rounds of each deal, and workers play the later ones.
 
 The paper calls the workers blades [Brown15 algorithm 4].
 
@@ -53,7 +53,7 @@ R = TypeVar("R")
 
 
 class PendingBatch(NamedTuple):
-    """In a distributed run, the data about a batch of deals that the head process keeps until workers answer."""
+    """What the head process of a distributed run keeps about a batch of deals until workers answer."""
 
     batch: Batch
     begin: IntArray  # [deal + 1] first entry of each deal in `queue`
@@ -62,7 +62,7 @@ class PendingBatch(NamedTuple):
 
 
 class Head:
-    """In a distributed run, the head process. It solves the first rounds, and workers solve the later ones.
+    """The head process of a distributed run, which solves the first rounds.
 
     For each batch of deals, it makes one pass before and one pass after the workers solve the later rounds.
     """
@@ -80,14 +80,14 @@ class Head:
 
     @staticmethod
     def most_nodes(partition: Partition) -> int:
-        """Return an upper bound of the number of nodes that one deal visits in the first rounds.
+        """Return an upper bound on the number of nodes that a deal visits in the first rounds.
 
         The nodes visited for both players are added.
         """
         return most_nodes_visited(partition, 0, partition.trunk)
 
     def descend(self, number: int) -> PendingBatch:
-        """Play a batch of deals through the first rounds, and record at which nodes workers must continue.
+        """Play a batch of deals through the first rounds, and record where workers must continue.
 
         Returns the message to the workers, and the state to keep until their answer.
         """
@@ -125,7 +125,7 @@ class Head:
         return PendingBatch(Batch(number, starts), begin, exits.place[:found].copy(), queue[:end].copy())
 
     def ascend(self, sent: PendingBatch, sums: IntArray) -> None:
-        """Update the first rounds for a batch of deals, once workers have returned the values of the later rounds.
+        """Update the first rounds for a batch of deals with the values that workers returned.
 
         `sums` has |F(n,h)| · v for each start.
         """
@@ -139,7 +139,7 @@ class Head:
 
 
 def cut_off(rules: walks.Rules, slots: SlotLayout, later: int) -> None:
-    """End a betting tree before a given round, because in a distributed run other processes play that round."""
+    """Cut a betting tree off before a given round, which other processes play."""
     nodes, records = slots.betting.nodes, rules.nodes
     beyond = (records["count"] > 0) & (records["round"] >= later)
     follows = np.where(nodes.actor == CHANCE, nodes.first_child, np.arange(len(records)))
@@ -147,7 +147,7 @@ def cut_off(rules: walks.Rules, slots: SlotLayout, later: int) -> None:
 
 
 def most_nodes_visited(partition: Partition, first: int, later: int) -> int:
-    """Return an upper bound of the number of nodes that one deal visits in some rounds.
+    """Return an upper bound on the number of nodes that a deal visits in some rounds.
 
     The nodes visited for both players are added. The rounds are those from `first` to before `later`.
     """
@@ -156,22 +156,22 @@ def most_nodes_visited(partition: Partition, first: int, later: int) -> int:
 
 
 class OwnedClass(Protocol):
-    """In a distributed run, a class of similar boards with its regrets, which one worker stores and updates."""
+    """A class of similar boards in a distributed run, whose regrets one worker stores and updates."""
 
     @property
     def path(self) -> tuple[int, ...]:
-        """The numbers that identify this class of boards: one number per level of workers.
+        """The path that identifies this class of boards, with one number per level of workers.
 
         Each is the number of the class on its level, within the class of the level above.
         """
 
     @property
     def regrets(self) -> RegretTable:
-        """The regrets and action counts for the play on this class of boards."""
+        """The regrets and action counts on this class of boards."""
 
 
 class ClassOwner:
-    """Base class of workers. In a distributed run, each worker stores the regrets of some classes of boards."""
+    """Base class of the workers of a distributed run, each of which owns some classes of boards."""
 
     def __init__(self, game: SharedGame, own: Sequence[OwnedClass], threads: int) -> None:
         self.game, self.owned, self.threads = game, own, threads
@@ -202,7 +202,7 @@ class ClassOwner:
         first: int,
         weight: float,
     ) -> tuple[IntArray, int, int]:
-        """Run CFR on some deals with boards of one class, and update the regrets of this class.
+        """Run CFR on deals with boards of one class, and update its regrets.
 
         The deals are those from number `first` on, with the shares in `workspace`. Returns, for each start, the sum of
         values weighted by `ways` of its deal, and the numbers of decisions and nodes visited.
@@ -229,7 +229,7 @@ class ClassOwner:
         return sums, decisions, visits
 
     def halve(self, number: int) -> None:
-        """Halve large action counts in the tables, if they could overflow during the next batch of deals.
+        """Halve large action counts that could overflow during the next batch of deals.
 
         See `SharedGame.halves`.
         """
@@ -238,14 +238,14 @@ class ClassOwner:
                 own.regrets.halve(HALVED, self.threads)
 
     def integer_strategies(self, dtype: npt.DTypeLike, counted: bool) -> list[tuple[tuple[int, ...], Array]]:
-        """Return the average strategy on each class of boards, with probabilities rounded to integers.
+        """Return the average strategy on each class of boards, as rounded integer probabilities.
 
         Each item is the path of a class and its strategy. See `RegretTable.integer_strategy`.
         """
         return [(own.path, own.regrets.integer_strategy(dtype, self.threads, counted=counted)) for own in self.owned]
 
     def write(self, folder: Path, dtype: npt.DTypeLike) -> None:
-        """Write the average strategy of each class of boards to a separate folder.
+        """Write the average strategy of each class of boards to its own folder.
 
         See `DistributedMCCFR.write_average`.
         """
@@ -254,7 +254,7 @@ class ClassOwner:
             artifact.write(class_folder(folder, *own.path), SHARES, {"shares": shares}, inputs=inputs)
 
     def save(self, folder: Path) -> None:
-        """Write the regrets and counts of each class of boards to a separate folder.
+        """Write the regrets and counts of each class of boards to its own folder.
 
         Any worker can read them from there.
         """
@@ -263,7 +263,7 @@ class ClassOwner:
             artifact.write(class_folder(folder, *own.path), KIND, {"table": own.regrets.table}, inputs=inputs)
 
     def restore(self, folder: Path) -> None:
-        """Read the regrets and counts of this worker's classes of boards from the folders that `save` has written."""
+        """Read the regrets and counts of this worker's classes of boards from their folders."""
         remedy = f"restore it from an undamaged copy, or delete {folder.parent} and its checkpoint to start again"
         for own in self.owned:
             place = class_folder(folder, *own.path)
@@ -274,7 +274,7 @@ class ClassOwner:
 
 
 class BoardClass:
-    """A class of similar boards in a distributed run, with the regrets of the play on these boards."""
+    """A class of similar boards in a distributed run, with its regrets."""
 
     def __init__(self, partition: Partition, label: int, options: SamplingOptions, rules: walks.Rules | None) -> None:
         self.label, self.part = label, partition.part(label)
@@ -289,12 +289,12 @@ class BoardClass:
 
     @property
     def path(self) -> tuple[int, ...]:
-        """The number that identifies this class of boards, as a tuple with one element."""
+        """The path that identifies this class of boards: a tuple with one number."""
         return (self.label,)
 
 
 def count_containing(boards: ByteArray, deck: int) -> tuple[int, IntArray, IntArray]:
-    """Count, for each set of cards, how many boards contain it. `count_ways` uses these counts.
+    """Count for each set of cards how many boards contain it, for use by `count_ways`.
 
     The result has the size of the boards, binomial coefficients, and the counts.
     """
@@ -306,7 +306,7 @@ def count_containing(boards: ByteArray, deck: int) -> tuple[int, IntArray, IntAr
 
 
 def select_starts(starts: Starts, deals: IntArray) -> tuple[Starts, IntArray]:
-    """Return the starting nodes of some deals, with their positions in the list of all starting nodes."""
+    """Return the starting nodes of some deals, with their positions among all starting nodes."""
     most = int(np.diff(starts.begin)[deals].sum())
     node, player = np.empty(most, dtype=np.uint32), np.empty(most, dtype=np.int8)
     picked, index = Starts(np.empty(len(deals) + 1, dtype=np.int64), node, player), np.empty(most, dtype=np.int64)
@@ -315,7 +315,7 @@ def select_starts(starts: Starts, deals: IntArray) -> tuple[Starts, IntArray]:
 
 
 class ClassWorker(ClassOwner):
-    """In a distributed run, a worker that runs CFR in the later rounds on some classes of similar boards.
+    """A worker of a distributed run, which runs CFR in the later rounds on some classes of boards.
 
     Threads share the classes. If there are fewer classes than threads, several threads work on different boards of the
     same class, and occasionally one overwrites an update of another.
@@ -331,14 +331,14 @@ class ClassWorker(ClassOwner):
         self.begin(game.batch, game.samples, game.boards)
 
     def begin(self, batch: int, samples: int, boards: int) -> None:
-        """Prepare a run: set all regrets and counts to 0, and allocate memory for batches of deals.
+        """Reset all regrets and counts, and allocate memory for batches of deals.
 
         A batch has `batch` deals; `samples` and `boards` say how many boards are sampled, as in `SharedGame`.
         """
         self.clear(batch, samples, boards, self.own[0].part, range(self.partition.trunk, self.partition.end_round(1)))
 
     def work(self, batch: Batch) -> BatchResult:
-        """Run CFR on a batch of deals in the later rounds, on all classes of boards that this worker owns."""
+        """Run CFR on a batch of deals in the later rounds, on all classes of boards of this worker."""
         began, game = perf_counter(), self.game
         batch, hands, weight = self.unpack(batch)
 
@@ -361,7 +361,7 @@ class ClassWorker(ClassOwner):
         return BatchResult(sums, perf_counter() - began, decisions, visits, work)
 
     def unpack(self, batch: Batch) -> tuple[Batch, IntArray, float]:
-        """Unpack a message: return the batch of deals, their private hands, and the weight of earlier deals.
+        """Unpack a message into a batch of deals, their private hands, and the weight of earlier deals.
 
         Discounts and halves the tables if it is time.
         """
@@ -397,7 +397,7 @@ class ClassWorker(ClassOwner):
     def sample_boards(
         self, own: BoardClass, sample: int, workspace: WalkWorkspace, hands: IntArray, batch: Batch
     ) -> Iterator[BoardDraw]:
-        """Sample boards of one class for a batch of deals, and yield them with the dealt cards in `workspace`.
+        """Sample boards of one class for a batch of deals.
 
         A deal gets one board, or as many as are due to the class.
         """
@@ -418,7 +418,7 @@ class ClassWorker(ClassOwner):
             yield BoardDraw(some, index, once, key, board, once.astype(np.float32))
 
     def count_samples(self, own: BoardClass, hands: IntArray, first: int) -> tuple[IntArray, IntArray]:
-        """Return, for each deal, how many boards of a class are possible, and how many to sample."""
+        """Return the number of possible boards of a class, and the number to sample, for each deal."""
         below, upto, often = np.empty((3, len(hands)), dtype=np.int64)
         kernels.count_ways(hands, *own.below, below)
         kernels.count_ways(hands, *own.upto, upto)
@@ -443,7 +443,7 @@ class ClassWorker(ClassOwner):
         key: np.uint64,
         weight: float = 0.0,
     ) -> tuple[IntArray, int, int]:
-        """Run CFR on a batch of deals, with sampled boards of one class.
+        """Run CFR on a batch of deals with sampled boards of one class.
 
         The cards are in `workspace`. Each deal's values and updates are weighted by `ways`.
         """
@@ -451,7 +451,7 @@ class ClassWorker(ClassOwner):
         return self.run_deals(own.regrets, workspace, batch.starts, *seen, ways, key, first, weight)
 
     def prepare_deals(self, own: BoardClass, workspace: WalkWorkspace, ways: IntArray) -> tuple[Words, Singles]:
-        """Look up the buckets and showdown results of sampled deals, and set the weight of each deal.
+        """Look up the buckets and showdown results of sampled deals, and set each deal's weight.
 
         The cards are in `workspace`.
 
@@ -467,11 +467,11 @@ class ClassWorker(ClassOwner):
         return bucket, outcome
 
     def ping(self, batch: Batch) -> BatchResult:
-        """Answer an empty message, so that the head process can measure the latency of messages."""
+        """Answer an empty message, by which the head process measures latency."""
         return BatchResult(np.zeros(len(batch.starts.node), dtype=np.int64), 0.0, 0, 0, np.zeros(self.classes))
 
     def map_average(self, work: Callable[[StrategyPart], R], trunk: Array) -> list[R]:
-        """Apply a function to the average strategy on each class of this worker's boards, and collect the results.
+        """Apply a function to the average strategy on each class of this worker's boards.
 
         `work` is the function. Each strategy includes the first rounds, for which `trunk` is the strategy over slots.
         """

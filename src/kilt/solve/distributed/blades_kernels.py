@@ -1,4 +1,4 @@
-"""Sample boards of a class and sum weighted values, in compiled code for the workers of a distributed run."""
+"""Compiled sampling of boards, and weighted sums of values, for the workers of a distributed run."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ FINE = 2.0**20  # resolution per chip of sums, which are integers: their sum doe
 
 @kernel
 def count_within(boards: ByteArray, choose: IntArray, within: IntArray) -> None:
-    """Count, for each set of cards, how many of the given boards contain it, and add this to `within`.
+    """Count for each set of cards how many of the given boards contain it.
 
     See `_number`. `choose` [n, k] is n over k.
     """
@@ -47,7 +47,7 @@ def _number(cards: Any, mask: int, choose: IntArray) -> int:
 
 @kernel
 def count_ways(hands: IntArray, size: int, choose: IntArray, within: IntArray, ways: IntArray) -> None:
-    """Count, for each deal, how many of the given boards share no card with the players' hands.
+    """Count the given boards that share no card with the players' hands, for each deal.
 
     `ways` has an entry for each deal, and `hands` the shape (deals, cards).
     """
@@ -74,7 +74,7 @@ def count_ways(hands: IntArray, size: int, choose: IntArray, within: IntArray, w
 def spread_boards(
     seed: np.uint64, first: int, boards: int, whole: int, below: IntArray, upto: IntArray, often: IntArray
 ) -> None:
-    """Count, for each deal, how many of its sampled boards belong to a given class.
+    """Count how many of each deal's sampled boards belong to a given class.
 
     The samples are spread evenly over all boards. The counts are written to `often`. `whole` is the number of all
     boards; those of the class are numbered from `below` [deal] to before `upto` [deal].
@@ -88,7 +88,7 @@ def spread_boards(
 
 @kernel
 def pick_starts(starts: Starts, deals: IntArray, picked: Starts, index: IntArray) -> None:
-    """Copy the starting nodes of some deals to another array, and write down where they come from."""
+    """Copy the starting nodes of some deals to another array, and record their origin."""
     free = 0
     for place in range(len(deals)):
         picked.begin[place] = free
@@ -111,7 +111,7 @@ def draw_boards(
     tally: Words,
     drawn: IntArray,
 ) -> None:
-    """Sample a board of a given class for each deal, without cards that the players hold.
+    """Sample a board of a given class for each deal, without the players' cards.
 
     Reads the `hands` [deal, card] of both players, the `boards` [board, card] of the class with their `bits`, and
     `ways` [deal], the number of compatible boards. Writes `cards` [deal, card], hands and all boards up to the last;
@@ -215,7 +215,7 @@ def draw_next(
 
 @kernel
 def add_values(begin: IntArray, ways: IntArray, value: Singles, sums: IntArray) -> None:
-    """Multiply the value of each starting node by the weight of its deal, and add it to `sums`."""
+    """Add each starting node's value, times its deal's weight, to `sums`."""
     for deal in range(len(ways)):
         for start in range(begin[deal], begin[deal + 1]):
             sums[start] += np.int64(np.rint(ways[deal] * np.float64(value[start]) * FINE))

@@ -1,4 +1,4 @@
-"""Measure how long the steps of distributed MCCFR take on this machine, to simulate larger clusters.
+"""Measure the steps of distributed MCCFR on this machine, in order to simulate larger clusters.
 
 The sizes of messages are measured too.
 
@@ -42,14 +42,14 @@ DISTURBANCE_FACTOR = 1.5  # a measurement that takes this many times longer was 
 
 
 class LinearCost(NamedTuple):
-    """The time of one step of distributed MCCFR in seconds: a fixed time plus a time for each deal."""
+    """The seconds of a step of distributed MCCFR: a fixed time plus a time per deal."""
 
     fixed: float
     deal: float
 
     @classmethod
     def through(cls, few: float, many: float) -> LinearCost:
-        """Estimate a step's fixed time and its time per deal, from the times of a small and a large batch.
+        """Estimate a step's fixed time and time per deal from a small and a large batch.
 
         Both times are in seconds.
 
@@ -59,7 +59,7 @@ class LinearCost(NamedTuple):
         return cls(max(few - TRIED[0] * deal, 0.0), deal)
 
     def at(self, deals: int) -> float:
-        """Return how many seconds the step takes for a batch of `deals` deals."""
+        """Return the seconds of the step for a batch of `deals` deals."""
         return self.fixed + deals * self.deal
 
 
@@ -82,14 +82,14 @@ class BladeCosts:
 
     @property
     def classes(self) -> int:
-        """Return how many classes of boards the workers on the first level divide among themselves."""
+        """Return the number of classes of boards that first-level workers divide among themselves."""
         return int(self.work.shape[1])
 
 
 def shared_game(
     game: Holdem, menu: ActionAbstraction | None, cards: Sequence[Path | AbstractionSpec], options: SamplingOptions
 ) -> SharedGame:
-    """Divide an abstract game into parts that workers can solve.
+    """Divide an abstract game into parts for workers.
 
     Card abstractions that are not built yet get synthetic buckets.
     """
@@ -104,7 +104,7 @@ def shared_game(
 
 
 def measure_costs(game: SharedGame, together: int = 1, seconds: float = 3.0) -> BladeCosts:
-    """Measure the times and message sizes of distributed MCCFR for a given game on this machine.
+    """Measure the times and message sizes of distributed MCCFR for a game on this machine.
 
     Parameters
     ----------
@@ -202,7 +202,7 @@ def _undisturbed(seconds: FloatArray) -> FloatArray:
 
 
 def share_before(partition: Partition, later: int) -> float:
-    """Return the share of the workers' node visits that happen before a given betting round.
+    """Return the share of the workers' node visits before a given betting round, from 0 to 1.
 
     The share is from 0 to 1. `later` is the number of the given round.
 
@@ -214,7 +214,7 @@ def share_before(partition: Partition, later: int) -> float:
 
 
 def visited(betting: BettingTree) -> FloatArray:
-    """Return how often each betting node is visited per deal, on average.
+    """Return the mean number of visits to each betting node per deal.
 
     Opponents are assumed to play uniformly at random.
 
@@ -242,7 +242,7 @@ class _UnbuiltGame(SharedGame):
     identity: AbstractionSpec = field(kw_only=True)
 
     def open(self) -> Partition:
-        """Return the game divided into parts that workers can solve.
+        """Return the game divided into parts for workers.
 
         The parts get fewer buckets if they would be too large to measure on this machine.
         """
@@ -276,7 +276,7 @@ class _SyntheticRound:
     def look_up(
         self, boards: IntArray, hands: IntArray, buckets: npt.NDArray[np.uint32], known: int | None = None
     ) -> None:
-        """Write an arbitrary bucket for each hand to `buckets`, in place of a real card abstraction.
+        """Assign made-up buckets to hands in place of a real card abstraction. The result is written to `buckets`.
 
         The bucket belongs to the given class of boards.
         """

@@ -1,4 +1,4 @@
-"""Simulate a run on a larger cluster, from costs that were measured on this machine.
+"""Simulate a run on a larger cluster from costs measured on this machine.
 
 The model, in words:
 
@@ -45,7 +45,7 @@ UNITS = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0}
 
 
 def blades_of(text: str) -> tuple[int, ...]:
-    """Parse the numbers of workers on each level of a cluster, such as ``4x3`` for 4 workers with 3 below each.
+    """Parse the numbers of workers on each level, such as ``4x3`` for 4 workers with 3 below each.
 
     >>> blades_of("60"), blades_of("4x3x2")
     ((60,), (4, 3, 2))
@@ -56,7 +56,7 @@ def blades_of(text: str) -> tuple[int, ...]:
 
 
 def latency_of(text: str) -> float:
-    """Parse a network latency, and return it in seconds.
+    """Parse a network latency such as ``1ms``, and return it in seconds.
 
     >>> latency_of("2s"), latency_of("500ms")
     (2.0, 0.5)
@@ -68,7 +68,7 @@ def latency_of(text: str) -> float:
 
 
 class ClusterForecast(NamedTuple):
-    """The simulated speed of a distributed run on a cluster, and how much of the time workers compute or wait."""
+    """The simulated speed of a distributed run on a cluster, with the workers' computing and waiting times."""
 
     blades: tuple[int, ...]  # number of workers on the first level, then below each
     samples: int  # boards per class and deal
@@ -147,7 +147,7 @@ def forecast(
 def curve(
     costs: BladeCosts, blades: Sequence[int], cores: int = 1, latency: float = 0.0, **more: Any
 ) -> list[ClusterForecast]:
-    """Simulate a distributed run with 1, 2, 4 and more workers, and return the speed for each number.
+    """Simulate a distributed run with 1, 2, 4 and more workers, and return each speed.
 
     The numbers of workers on the first level go up to `blades[0]`.
 
@@ -183,7 +183,7 @@ class _Cluster:
 
     @property
     def levels(self) -> list[tuple[float, int, int]]:
-        """Return how much of the work for one class of boards is done on each level of workers.
+        """Return how the work for a class of boards is divided among the levels of workers.
 
         For each level: its share of the work, the number of repetitions on all workers, and the most repetitions on one
         worker.
@@ -195,7 +195,7 @@ class _Cluster:
         return list(zip(shares, often.tolist(), most.tolist(), strict=True))
 
     def seconds(self, work: FloatArray, deals: int) -> tuple[FloatArray, FloatArray]:
-        """Return how many seconds each worker of the first level takes for simulated batches of deals.
+        """Return each first-level worker's seconds for simulated batches of deals.
 
         The second result is the time in seconds that workers of the last level compute.
 
@@ -231,7 +231,7 @@ class _Cluster:
         return done
 
     def chosen(self, batch: int) -> BatchChoice:
-        """Return the number of deals per batch that `DistributedMCCFR` would choose on this cluster."""
+        """Return the batch size that `DistributedMCCFR` would choose on this cluster."""
         work = self.costs.work.mean(axis=0)[None]
         few, many = (2 * self.latency + float(self.seconds(work, deals)[0].max()) for deals in TRIED)
         deal = max(many - few, 1e-12) / (TRIED[1] - TRIED[0])
@@ -241,7 +241,7 @@ class _Cluster:
 
 
 def finish_times(work: FloatArray, cores: int) -> FloatArray:
-    """Return when each job finishes if all jobs start together and share `cores` equally.
+    """Return the finish time of each job if all start together and share `cores` equally.
 
     A job uses at most one core. `work` and the result have the shape (batches, jobs), in seconds.
 
@@ -285,7 +285,7 @@ def _simulated(cluster: _Cluster, slowest: FloatArray, busy: FloatArray, deals: 
 
 
 class ForecastCheck(NamedTuple):
-    """A forecast of the speed on this machine, together with the measured speed of a real run."""
+    """A forecast of the speed on this machine, with the measured speed of a real run."""
 
     foretold: ClusterForecast
     visits_per_second: float  # measured in the real run, like all fields below
@@ -294,7 +294,7 @@ class ForecastCheck(NamedTuple):
 
 
 def check(problem: AbstractProblem, blades: Sequence[int] = (1, 2, 4, 8), seconds: float = 3.0) -> list[ForecastCheck]:
-    """Compare simulated speeds with those of real runs on this machine, for several numbers of workers.
+    """Compare forecasts with real runs on this machine, for several numbers of workers.
 
     The runs use the engine `local`.
 

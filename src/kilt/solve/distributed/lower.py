@@ -1,4 +1,4 @@
-"""Run distributed CFR with several levels of workers, each of which solves some rounds of the game.
+"""Distributed CFR with several levels of workers, each of which solves some rounds of the game.
 
 Each level solves some rounds of the game, and the level below it solves the following rounds. This is [Brown15 §3] for
 more than one level. A blade is to the blades below it what the head is to the first level. It samples boards of its
@@ -47,7 +47,7 @@ APART = 1 << 32  # first number of the keys for next boards
 
 
 class LowerRequest(NamedTuple):
-    """In a distributed run with several levels, a request to play deals in the rounds of the next level.
+    """A request to workers of the next level, in a distributed run, to continue deals in their rounds.
 
     It has the nodes at which the previous level has stopped, for deals with boards of one class.
     """
@@ -62,7 +62,7 @@ class LowerRequest(NamedTuple):
 
 
 class LowerResult(NamedTuple):
-    """In a distributed run with several levels, a worker's answer: sums of values, and its number of nodes."""
+    """A worker's answer to the level above in a distributed run: sums of values, and a count of nodes."""
 
     sums: list[IntArray]  # [message][start] Σ |G(m,f,h)| · v over classes
     decisions: int
@@ -70,7 +70,7 @@ class LowerResult(NamedTuple):
 
 
 class PendingDeals(NamedTuple):
-    """In a distributed run with several levels, what a worker keeps about deals until the next level answers."""
+    """What a worker keeps about deals until the next level of workers answers."""
 
     regrets: RegretTable
     drawn: BoardDraw
@@ -83,7 +83,7 @@ class PendingDeals(NamedTuple):
 
 
 class LowerWorkers:
-    """In a distributed run with several levels, the workers that play the rounds after those of another worker."""
+    """The next level of workers in a distributed run, which play the rounds after those of another worker."""
 
     def __init__(self, partition: Partition, level: int, workers: Sequence[Worker]) -> None:
         self.partition, self.level, self.workers = partition, level, workers
@@ -98,7 +98,7 @@ class LowerWorkers:
         seen: tuple[Words, Singles],
         weight: float = 0.0,
     ) -> PendingDeals:
-        """Play deals through the rounds of one level, and record at which nodes the next level must continue.
+        """Play deals through the rounds of one level, and record where the next level must continue.
 
         The cards, shares and tallies of the deals are in `workspace`. `seen` is that of `look_up_deals`.
         """
@@ -154,7 +154,7 @@ class LowerWorkers:
         return sums, decisions, sum(one.visits for one in passing) + sum(answer.visits for answer in found)
 
     def ascend(self, game: SharedGame, one: PendingDeals, value: Singles) -> IntArray:
-        """Compute what deals are worth at one level of workers, from the results of the next level.
+        """Compute the values of deals at one level of workers from the next level's results.
 
         Returns the sum of weighted values for each starting node.
         """
@@ -169,7 +169,7 @@ class LowerWorkers:
         return sums
 
     def ping(self, batch: Batch) -> None:
-        """Send an empty message to the next level of workers and wait for the answers, to measure the latency."""
+        """Send an empty message to the next level of workers, to measure latency."""
         for answer in [worker.ask("ping", batch) for worker in self.workers]:
             answer.get()
 
@@ -189,14 +189,14 @@ class LowerWorkers:
 
 
 class MiddleWorker(ClassWorker):
-    """In a distributed run with several levels, a worker of the first level, which passes later rounds on."""
+    """A first-level worker of a distributed run with several levels, which passes later rounds on."""
 
     def __init__(self, game: SharedGame, labels: Sequence[int], threads: int, below: Sequence[Worker]) -> None:
         super().__init__(game, labels, threads)
         self.below = LowerWorkers(self.partition, 1, below)
 
     def work(self, batch: Batch) -> BatchResult:
-        """Run CFR on a batch of deals in this worker's rounds, while other workers play the later rounds."""
+        """Run CFR on a batch of deals in this worker's rounds, while the next level plays later rounds."""
         began, game = perf_counter(), self.game
         batch, hands, weight = self.unpack(batch)
         items = [(own, sample) for sample in range(1 if game.boards else game.samples) for own in self.own]
@@ -221,7 +221,7 @@ class MiddleWorker(ClassWorker):
             self._workspaces.put(workspace)
 
     def descend(self, own: BoardClass, workspace: WalkWorkspace, drawn: BoardDraw, weight: float = 0.0) -> PendingDeals:
-        """Play sampled deals through this worker's rounds, and record at which nodes other workers must continue.
+        """Play sampled deals through this worker's rounds, and record where the next level must continue.
 
         The cards are in `workspace`.
         """
@@ -229,12 +229,12 @@ class MiddleWorker(ClassWorker):
         return self.below.descend(self.game, own, workspace, drawn, seen, weight)
 
     def ping(self, batch: Batch) -> BatchResult:
-        """Answer an empty message after the next level of workers has answered it, to measure the latency."""
+        """Answer an empty message, after the next level has answered it, to measure latency."""
         self.below.ping(batch)
         return super().ping(batch)
 
     def map_average(self, work: Callable[[StrategyPart], R], trunk: Array) -> list[R]:
-        """Apply a function to the average strategy on each class of this worker's boards, and collect the results.
+        """Apply a function to the average strategy on each class of this worker's boards.
 
         `work` is the function.
         """
@@ -242,7 +242,7 @@ class MiddleWorker(ClassWorker):
 
 
 class LowerClass(NamedTuple):
-    """In a distributed run with several levels, a class of similar boards of a later round, with its regrets."""
+    """A class of similar boards of a later round, with its regrets, in a distributed run with several levels."""
 
     path: tuple[int, ...]
     number: int  # number among all classes of its level
@@ -251,7 +251,7 @@ class LowerClass(NamedTuple):
 
 
 class LowerWorker(ClassOwner):
-    """In a distributed run with several levels, a worker of the second or a later level.
+    """A worker of the second or a later level of a distributed run.
 
     It continues the deals of a worker of the level above. `classes` lists its classes for each level, from the first
     on: their numbers inside each class of the level above. If there are blades `below` this one, they have the rounds
@@ -276,7 +276,7 @@ class LowerWorker(ClassOwner):
         self.begin(game.batch, game.samples, game.boards)
 
     def begin(self, batch: int, samples: int, boards: int) -> None:
-        """Prepare a run: set all regrets and counts to 0, and allocate memory for batches of deals.
+        """Set all regrets and counts to 0, and allocate memory for batches of deals.
 
         A batch has `batch` deals; `samples` and `boards` say how many boards are sampled, as in `SharedGame`.
         """
@@ -284,7 +284,7 @@ class LowerWorker(ClassOwner):
         self.clear(batch, samples, boards, self.partition.head, rounds)
 
     def work(self, number: int, messages: list[LowerRequest]) -> LowerResult:
-        """Continue deals that a worker of the previous level has begun, and run CFR on them in this worker's rounds."""
+        """Continue deals of the previous level's workers, and run CFR on them in this worker's rounds."""
         game, weight = self.game, self.game.excess_weight(number)
         # Arrays from messages are read-only, and kernels would be compiled once more for read-only arrays.
         messages = [
@@ -371,7 +371,7 @@ class LowerWorker(ClassOwner):
     def walk_over(
         self, own: LowerClass, workspace: WalkWorkspace, one: LowerRequest, drawn: BoardDraw, weight: float = 0.0
     ) -> PendingDeals | tuple[IntArray, int, int]:
-        """Run CFR on some deals in this worker's rounds, with sampled boards of one class.
+        """Run CFR on deals in this worker's rounds, with sampled boards of one class.
 
         The cards are in `workspace`. Each deal's values and updates are weighted by how many boards of the class are
         possible. Returns the result of `ClassOwner.run_deals`; or the state after the first pass if there are blades
@@ -387,12 +387,12 @@ class LowerWorker(ClassOwner):
         return self.run_deals(own.regrets, workspace, one.starts, bucket, outcome, ways, drawn.key, first, weight)
 
     def ping(self, batch: Batch) -> None:
-        """Exchange empty messages with the next level of workers, if there is one, to measure the latency."""
+        """Exchange empty messages with the next level of workers, to measure latency."""
         if self.below:
             self.below.ping(batch)
 
     def map_average(self, work: Callable[[StrategyPart], R], path: tuple[int, ...], upper: Array) -> list[R]:
-        """Apply a function to the average strategy on each class of this worker's boards, and collect the results.
+        """Apply a function to the average strategy on each class of this worker's boards.
 
         See `ClassWorker.map_average`. Only classes inside the class with the given `path` count. `upper` [slot] is the
         strategy of that class and of all levels above.

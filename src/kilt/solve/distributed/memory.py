@@ -1,4 +1,4 @@
-"""Compute how much memory the head process and each worker of a distributed run need, before they start.
+"""Compute the memory of the head process and of each worker of a distributed run before it starts.
 
 Each process has its tables of regrets and counts, and the betting tree of the whole game. In addition, the head stores
 the deals of batches in progress. For each thread, a blade has the strategy of one class of boards while it is measured
@@ -35,7 +35,7 @@ UNDER_WAY = PLACE.itemsize + 8 + 4 + 1  # bytes per trunk node of a walk, betwee
 
 
 def most_deals(places: int) -> int:
-    """Return how many deals a batch can have at most, so that the head process has enough memory.
+    """Return the maximum number of deals in a batch that fit into the head process's memory.
 
     One deal reaches at most `places` nodes in the first rounds.
     """
@@ -43,7 +43,7 @@ def most_deals(places: int) -> int:
 
 
 class PartsMemory(NamedTuple):
-    """The memory that each process of a distributed run needs.
+    """The memory of each process of a distributed run.
 
     Card abstractions do not count: they are mapped from files. The part "tables" of each cost is for regrets and
     counts. The rest is the betting tree, deals in progress, and the part of a strategy that is evaluated or written.
@@ -67,7 +67,7 @@ class PartsMemory(NamedTuple):
         places: Sequence[int],
         batch: int,
     ) -> PartsMemory:
-        """Compute how much memory each process of a distributed run needs.
+        """Compute the memory that each process of a distributed run needs.
 
         Parameters
         ----------
@@ -112,7 +112,7 @@ class PartsMemory(NamedTuple):
         return cls(found, process_cost(found[0].memory(words), head), each)
 
     def on_one_machine(self, *, one_process: bool) -> int:
-        """Return the bytes of memory needed if the head process and all workers run on one machine.
+        """Return the memory for running the head process and all workers on one machine, in bytes.
 
         The workers may also be threads of `one_process`.
         """
@@ -123,7 +123,7 @@ class PartsMemory(NamedTuple):
 
 
 def process_cost(tables: int, work: int) -> Cost:
-    """Return the memory of one process of a distributed run as a `Cost`: its tables, and other data.
+    """Return the memory of one process of a distributed run: its tables and other data.
 
     `tables` and `work` are bytes.
     """

@@ -38,7 +38,7 @@ AT_ONCE = 1 << 18  # boards whose classes are looked up in one batch
 
 @dataclass(frozen=True)
 class Partition:
-    """An abstract game, divided for a distributed run: the first rounds, and one part per class of boards.
+    """An abstract game divided for a distributed run: its first rounds, and a part per class of boards.
 
     With several levels, the part of a class ends before the next board: later rounds belong to classes of that board. A
     class is identified by its *path*: for each level, its number inside the class of the level above.
@@ -54,7 +54,7 @@ class Partition:
 
     @classmethod
     def divide(cls, abstract: AbstractGame, cards: Sequence[Path], depth: int = 1) -> Partition:
-        """Divide an abstract game into its first rounds and one part for each class of similar boards.
+        """Divide an abstract game into its first rounds and a part for each class of similar boards.
 
         `depth` is the number of levels of classes, and `cards` are the folders of the card abstractions.
         """
@@ -83,7 +83,7 @@ class Partition:
 
     @property
     def inside(self) -> list[int]:
-        """How many classes of boards a class contains on the next level, for each level.
+        """The number of classes inside a class of the level above, for each level.
 
         The first number is for the whole game.
         """
@@ -91,11 +91,11 @@ class Partition:
         return [number // above for above, number in pairwise(numbers)]
 
     def end_round(self, level: int) -> int:
-        """Return the index of the first round after those that a level of workers plays."""
+        """Return the first round after those that a level of workers plays, as an index."""
         return self.trunk + level if level < self.depth else self._rounds
 
     def number(self, *path: int) -> int:
-        """Return the index of a class of boards among all classes of its level."""
+        """Return the index of a class of boards within its level."""
         found = 0
         for number, place in zip(self.inside, path, strict=False):
             found = found * number + place
@@ -123,7 +123,7 @@ class Partition:
 
     @cached_property
     def real(self) -> Partition:
-        """The divided game with its original payoffs, to evaluate strategies learned with modified ones.
+        """The divided game with its original payoffs, for evaluating strategies learnt with modified ones.
 
         Payoffs while solving may be modified by a tilt.
         """
@@ -132,24 +132,24 @@ class Partition:
 
     @property
     def head(self) -> AbstractPart:
-        """The part of the game that the head process solves: the first rounds."""
+        """The head process's part of the game, which is its first rounds."""
         return self.part()
 
     @property
     def paths(self) -> list[tuple[int, ...]]:
-        """The paths that identify all classes of boards: tuples with one number per level of workers."""
+        """The paths that identify all classes of boards, with one number per level of workers."""
         numbers = [range(number) for number in self.inside]
         return [path for level in range(self.depth) for path in product(*numbers[: level + 1])]
 
     def part(self, *path: int) -> AbstractPart:
-        """Return the part of the game for one class of boards, or the first rounds if no class is given.
+        """Return the part of the game for one class of boards or, without a class, the first rounds.
 
         It is a range of buckets in each round of the level.
         """
         return self._part(path, range(len(path), len(path) + 1))
 
     def playable_part(self, *path: int) -> AbstractPart:
-        """Return everything that can be played if the boards belong to a given class.
+        """Return everything that can be played on boards of a given class.
 
         It lasts from the first round to the end of the class's level.
         """
@@ -217,7 +217,7 @@ class Partition:
         return found
 
     def boards_of(self, label: int) -> ByteArray:
-        """Return all boards of a class, with one row of cards per board.
+        """Return all boards of a class, with one row of cards each.
 
         Boards that differ only in suits have separate rows.
         """
@@ -225,21 +225,21 @@ class Partition:
         return mine
 
     def owns(self, boards: IntArray, *path: int) -> BoolArray:
-        """Return which of the given complete boards belong to a given class of boards."""
+        """Return which complete boards belong to a given class of boards."""
         found = self.labels_of(boards) if len(path) == 1 else self.inner[len(path) - 2].look_up(boards)
         mine: BoolArray = found == self.number(*path)
         return mine
 
     @property
     def ways(self) -> int:
-        """The number of boards that can be dealt in the workers' first round, if both private hands are known.
+        """The number of boards in the workers' first round, given both private hands.
 
         This is Σ |F(n,h)|.
         """
         return self.next_ways(1)
 
     def next_ways(self, level: int) -> int:
-        """Return how many sets of cards can be dealt in the first round of a given level of workers.
+        """Return the number of sets of cards that the first round of a level of workers can deal.
 
         This is Σ |F(n,h)| on level 1, and Σ |G(m,f,h)| on level 2.
         """
@@ -249,7 +249,7 @@ class Partition:
 
 
 def shared_classes(cards: Sequence[AbstractionSpec]) -> AbstractionSpec:
-    """Return the card abstraction that defines the classes of boards of both players.
+    """Return the card abstraction that defines both players' classes of boards.
 
     Raises RunError if the players have different classes.
     """
@@ -260,7 +260,7 @@ def shared_classes(cards: Sequence[AbstractionSpec]) -> AbstractionSpec:
 
 
 def head_rounds(plan: Plan, deal: Deal, depth: int = 1) -> int:
-    """Return how many rounds the head process of a distributed run solves: those before the first board.
+    """Return the number of rounds before the first board, which the head process of a distributed run solves.
 
     Raises RunError if the card abstraction has no classes of boards, or fewer than `depth` levels of them.
     """
@@ -287,7 +287,7 @@ def head_rounds(plan: Plan, deal: Deal, depth: int = 1) -> int:
 
 
 def require_boards(asked: EngineConfig, plan: Plan, deal: Deal) -> None:
-    """Raise RunError if a configuration asks for more sampled boards per deal than exist."""
+    """Raise RunError if a configuration samples more boards per deal than exist."""
     trunk = head_rounds(plan, deal)
     there, classes = comb(deal.deck.size - 2 * deal.hole_cards, deal.board_sizes[trunk]), plan.public[0].classes
     for name, number, most in (("boards", asked.boards, there), ("samples", asked.samples, -(-there // classes))):
@@ -300,7 +300,7 @@ def require_boards(asked: EngineConfig, plan: Plan, deal: Deal) -> None:
 def assign_work(
     work: Sequence[float] | FloatArray, blades: int, speed: Sequence[float] | FloatArray = ()
 ) -> list[list[int]]:
-    """Assign pieces of work, such as classes of boards, to workers so that all workers finish at about the same time.
+    """Assign work, such as classes of boards, so that all workers finish at about the same time.
 
     `work` is given for each class, and `speed` for each worker (default: equal). Returns the classes of each worker. In
     order of decreasing work, each class goes to the blade that will finish it first; every blade gets at least one.
@@ -325,12 +325,12 @@ def assign_work(
 
 
 def makespan(work: FloatArray, labels: Sequence[Sequence[int]], speed: FloatArray) -> float:
-    """Return the time that the slowest worker needs for its classes of boards."""
+    """Return the time of the slowest worker for its classes of boards."""
     return max(float(work[mine].sum() / pace) for mine, pace in zip(labels, speed, strict=True))
 
 
 def sample_count(threads: int, classes: int) -> int:
-    """Return how many boards of a class to sample per deal, so that all threads of a worker are busy.
+    """Return how many boards of a class to sample per deal, in order to keep all threads busy.
 
     >>> [sample_count(threads, classes) for threads, classes in ((2, 5), (16, 1), (16, 7))]
     [1, 16, 4]
@@ -344,14 +344,14 @@ def sample_count(threads: int, classes: int) -> int:
 
 
 class Level(NamedTuple):
-    """The size of a level of a distributed run: its number of workers, and the largest table of a worker."""
+    """The size of one level of a distributed run: its number of workers, and a worker's largest table."""
 
     blades: int
     slots: int  # slots of the largest blade
     rounds: tuple[int, int]  # first round, and the one after the last
 
     def memory(self, words: int) -> int:
-        """Return the size of a worker's table of regrets and action counts, in bytes.
+        """Return the size of a worker's table in bytes.
 
         It has `words` 4-byte words per action of an information set.
         """
@@ -364,7 +364,7 @@ TARTANIAN7_MEMORY = 128_000_000_000  # bytes per blade
 
 
 def levels(size: AbstractSize, plan: Plan, deal: Deal, blades: Sequence[int]) -> list[Level]:
-    """Return the size of each level of a distributed run. The first level is the head process.
+    """Return the size of each level of a distributed run, starting with the head process.
 
     `blades` lists the number of blades under each blade of the level above. If there are more classes than blades,
     classes are divided as evenly as possible.

@@ -1,4 +1,4 @@
-"""Define the messages of a distributed run: the game to solve, batches of deals, and workers' answers."""
+"""The messages of a distributed run: the game, batches of deals, and workers' answers."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ STEPS = 20  # linear weighting begins at 2^10 deals, since each counts once for 
 
 @dataclass(frozen=True)
 class SharedGame:
-    """The game and the settings of a distributed run, which the head process sends to its workers."""
+    """The game and settings that the head process of a distributed run sends to its workers."""
 
     game: Holdem
     cards: tuple[Path, ...]  # the folder of the card abstraction, or one for each player
@@ -41,7 +41,7 @@ class SharedGame:
     depth: int = 1  # levels of blades
 
     def open(self) -> Partition:
-        """Load the game and its card abstractions, and split the game into parts for the processes.
+        """Load the game with its card abstractions, and split it into the processes' parts.
 
         Raises RunError if the card abstraction has another fingerprint.
         """
@@ -55,7 +55,7 @@ class SharedGame:
         return Partition.divide(abstract, self.cards, self.depth)
 
     def seed_for(self, *numbers: int) -> np.uint64:
-        """Return a random seed: that of the whole run, or one derived from it for the given numbers."""
+        """Return the run's random seed, or one derived from it for the given numbers."""
         key = np.uint64(self.seed % 2**64)
         with np.errstate(over="ignore"):
             for number in numbers:
@@ -63,19 +63,19 @@ class SharedGame:
         return key
 
     def total_weight(self, ways: int) -> int:
-        """Return the total weight of the boards that are sampled for a deal.
+        """Return the total weight of the boards sampled for a deal.
 
         This is Σ |F(n,h)| for each sample, or 1 for each board.
         """
         return self.boards or self.samples * ways
 
     def discounts(self, number: int) -> bool:
-        """Return whether all regrets and counts are discounted before a batch of deals."""
+        """Return whether regrets and counts are discounted before a batch of deals."""
         first = number * self.batch
         return self.options.linear and number > 0 and scheduled(first - self.batch + 1, STEPS) <= first
 
     def halves(self, number: int) -> bool:
-        """Return whether large counts must be halved before a batch of deals, to prevent an overflow.
+        """Return whether large counts are halved before a batch of deals, to prevent an overflow.
 
         The limit is `external.FULL`.
         """
@@ -83,7 +83,7 @@ class SharedGame:
         return (number + 1) * adds // CHECKED > number * adds // CHECKED
 
     def excess_weight(self, number: int) -> float:
-        """Return by how much the total weight of all deals before a batch exceeds their number.
+        """Return by how much the weight of all deals before a batch exceeds their number.
 
         The weights are those of linear CFR, where the next deal weighs 1.
         """
@@ -91,14 +91,14 @@ class SharedGame:
 
 
 class Batch(NamedTuple):
-    """In a distributed run, a message that asks workers to play a batch of deals in the later rounds."""
+    """A message of a distributed run that asks workers to play a batch of deals in the later rounds."""
 
     number: int
     starts: Starts
 
 
 class BatchResult(NamedTuple):
-    """In a distributed run, a worker's answer about a batch of deals: sums of values, and work done."""
+    """A worker's answer about a batch of deals in a distributed run: sums of values, and work done."""
 
     sums: IntArray  # [start] Σ |F(n,h)| · v over classes and samples, see `kernels.FINE`
     seconds: float  # seconds of work
@@ -108,7 +108,7 @@ class BatchResult(NamedTuple):
 
 
 class BoardDraw(NamedTuple):
-    """In a distributed run, the boards of one class that were sampled for a batch of deals."""
+    """The boards of one class that were sampled for a batch of deals in a distributed run."""
 
     batch: Batch  # the starts of these deals
     which: IntArray | slice  # [start] indices among the starts of the batch
@@ -119,7 +119,7 @@ class BoardDraw(NamedTuple):
 
 
 class StrategyPart(NamedTuple):
-    """A strategy for the boards of one class, and for the rounds before any board is dealt."""
+    """A strategy for the boards of one class, and for the rounds before the first board."""
 
     slots: AbstractPart
     shares: Array  # [slot]

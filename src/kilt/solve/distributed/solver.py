@@ -1,4 +1,4 @@
-"""Run distributed CFR: send batches of deals to workers, collect answers, save checkpoints, and replace lost workers.
+"""Run distributed CFR: send deals to workers, collect answers, save checkpoints, and replace lost workers.
 
 While the blades work on a batch, the head prepares and sends the next one, so that blades never wait for it. The
 trunk's strategy in a batch is therefore one batch old. Results depend on the seed, the batch size and the number of
@@ -49,7 +49,7 @@ R = TypeVar("R")
 
 
 class BatchChoice(NamedTuple):
-    """The batch size of a distributed run, with the measured times from which it was chosen."""
+    """The batch size of a distributed run, with the measured times behind the choice."""
 
     batch: int
     latency: float  # seconds for a message and its answer, with all blades at once
@@ -57,7 +57,7 @@ class BatchChoice(NamedTuple):
 
     @property
     def share(self) -> float:
-        """An upper bound of the share of time that a distributed run spends on messages, from 0 to 1."""
+        """An upper bound on the share of time that a distributed run spends on messages, from 0 to 1."""
         return self.latency / (self.latency + self.batch * self.deal)
 
     def __str__(self) -> str:
@@ -69,7 +69,7 @@ class BatchChoice(NamedTuple):
 
 @dataclass
 class TimeSpent:
-    """How a distributed run has spent its time: elapsed seconds, and seconds that workers worked."""
+    """A distributed run's elapsed time and its workers' computing time, in seconds."""
 
     wall: float = 0.0  # elapsed time
     slowest: float = 0.0  # work of each batch's slowest blade
@@ -82,12 +82,12 @@ class TimeSpent:
 
     @property
     def idle(self) -> float:
-        """The share of time that an average worker of a distributed run waits for the slowest worker, from 0 to 1."""
+        """The share of time that an average worker waits for the slowest one, from 0 to 1."""
         return max(0.0, 1 - self.mean / self.wall - self.communication) if self.wall else 0.0
 
 
 def batch_size(latency: float, beyond: float, deal: float, most: int, fresh: int) -> int:
-    """Return a number of deals per batch for which messages and fixed costs take only a little of the time.
+    """Return a batch size at which messages and fixed costs take only a small share of the time.
 
     `latency`, `beyond` and `deal` are seconds for a message and its answer, for the fixed cost of a batch, and for a
     deal. To save messages, a batch may have up to `most` deals; to save the fixed cost, only as many as keep the
@@ -105,7 +105,7 @@ def batch_size(latency: float, beyond: float, deal: float, most: int, fresh: int
 
 
 def most_nodes_by_level(partition: Partition) -> list[int]:
-    """Return an upper bound of the number of nodes that one deal visits, for each level of a distributed run.
+    """Return an upper bound on a deal's number of visited nodes, for each level of a distributed run.
 
     The first number is for the head process, the others are for levels of workers with workers below them. See
     `most_nodes_visited`.
@@ -115,7 +115,7 @@ def most_nodes_by_level(partition: Partition) -> list[int]:
 
 
 def batch_limits(partition: Partition) -> tuple[int, int]:
-    """Return two upper limits of the batch size: one set by memory, and one that keeps strategies recent."""
+    """Return two upper limits on the batch size, one from memory and one to keep strategies recent."""
     return most_deals(max(most_nodes_by_level(partition))), FRESH * partition.abstract.buckets[0][0]
 
 
@@ -130,7 +130,7 @@ def _at(job: Job, worker: Worker) -> Job:
 
 
 def require_blades(engine: Engine, held: PartsMemory, threads: int) -> None:
-    """Raise EngineError if an engine cannot start all workers, or if its machines run another version of kilt.
+    """Raise EngineError if an engine lacks workers, or if machines run another version of kilt.
 
     It is called before any work begins.
     """
@@ -141,7 +141,7 @@ def require_blades(engine: Engine, held: PartsMemory, threads: int) -> None:
 
 
 def start(problem: AbstractProblem, seed: int) -> DistributedMCCFR:
-    """Create the distributed solver of an abstract game, and start its workers."""
+    """Create the distributed solver of an abstract game with its workers."""
     asked, abstract = problem.engine, problem.abstract
     cards = tuple(folder.resolve() for folder in problem.cards)
     identity = shared_classes([each.identity for each in abstract.cards.each])
@@ -299,7 +299,7 @@ class DistributedMCCFR:
         self._since, self._paused = perf_counter(), True
 
     def step(self, iterations: int) -> None:
-        """Run CFR on at least `iterations` more deals, rounded up to whole batches."""
+        """Run CFR on at least `iterations` more deals, in whole batches."""
         end = self.iterations + iterations
         if self._saved is not None:
             self._share_out(self._saved)
@@ -352,7 +352,7 @@ class DistributedMCCFR:
         return self._strategy(counted=True)
 
     def current(self) -> Array:
-        """Return the current strategy as one array, computed from the regrets by regret matching."""
+        """Return the current strategy as one array, by regret matching."""
         return self._strategy(counted=False)
 
     def _strategy(self, *, counted: bool) -> Array:
@@ -366,7 +366,7 @@ class DistributedMCCFR:
         return shares
 
     def map_parts(self, work: Callable[[StrategyPart], R]) -> list[R]:
-        """Apply a function to each part of the average strategy, on the worker that stores the part.
+        """Apply a function to each part of the average strategy, on the worker that stores it.
 
         `work` is the function; it is pickled. Returns the results.
         """
@@ -394,7 +394,7 @@ class DistributedMCCFR:
     # ── checkpoints ──
 
     def state(self) -> dict[str, npt.NDArray[np.generic]]:
-        """Return the head process's arrays for a checkpoint. Workers save their own tables.
+        """Return the head process's arrays for a checkpoint, to which workers add their own tables.
 
         See `save_parts`.
         """
@@ -407,7 +407,7 @@ class DistributedMCCFR:
         return kept | {name: np.asarray(getattr(self, name)) for name in COUNTS}  # including the current batch
 
     def restore(self, state: dict[str, npt.NDArray[np.generic]]) -> None:
-        """Load the head process's arrays from a checkpoint, after the workers have loaded their tables."""
+        """Load the head process's arrays from a checkpoint, after the workers' tables."""
         found = {name: np.array(array) for name, array in state.items()}
         batch, samples, boards = (int(found[name]) for name in ("batch", "samples", "boards"))
         if (batch, samples, boards) != (self.game.batch, self.game.samples, self.game.boards):
@@ -426,7 +426,7 @@ class DistributedMCCFR:
             setattr(self, name, int(found.get(name, 0)))
 
     def save_parts(self, folder: Path) -> None:
-        """Have all workers save their tables, as a part of a checkpoint.
+        """Have all workers save their tables as part of a checkpoint.
 
         The next call of `step` may assign classes of boards to other workers, which read these tables.
         """
@@ -462,19 +462,19 @@ class DistributedMCCFR:
         self._all("restore", folder)
 
     def reset_after_loss(self) -> None:
-        """Replace all workers after one was lost, and reset all tables."""
+        """Replace all workers after the loss of one, and reset all tables."""
         self.engine.dismiss(self._everybody)
         self.labels = assign_work(self.work, self.blades)
         self._hire()
         self._restart()
 
     def how_busy(self) -> list[tuple[str, float]]:
-        """Return, for each worker, the name of its machine and the share of time that it was busy."""
+        """Return the machine of each worker, and the share of time that the worker was busy."""
         shares = np.minimum(self.busy / self.times.wall, 1) if self.times.wall else np.ones(self.blades)
         return [(worker.where, float(share)) for worker, share in zip(self.workers, shares, strict=True)]
 
     def describe(self) -> str:
-        """Describe the workers of the run, their classes of boards and the batch size in one or two lines of text."""
+        """Describe the run's workers, classes of boards and batch size in one or two lines."""
         numbers = ", ".join(str(len(labels)) for labels in self.labels)
         said = f"{self.blades} blades ({self.engine.name}) with {numbers} classes of boards"
         for under, classes in zip(self.below, self.partition.inside[1:], strict=True):
@@ -484,7 +484,7 @@ class DistributedMCCFR:
         return f"{said}, {each}; {self.chosen or f'batches of {self.game.batch:,} deals'}"
 
     def describe_load(self) -> str:
-        """Describe in one line of text how much of the time workers were busy or waited."""
+        """Describe in one line how much the workers computed and waited."""
         said = f"messages and the head took {self.times.communication:.1%} of the time, waiting {self.times.idle:.1%}"
         idle = [f"blade {n + 1} was idle {1 - busy:.0%}" for n, (_, busy) in enumerate(self.how_busy()) if busy < BUSY]
         return "; ".join([said, *idle])

@@ -1,4 +1,4 @@
-"""Run CFR on a GPU, with the tables of regrets and average strategies in its memory."""
+"""CFR on a GPU, with regrets and average strategies in GPU memory."""
 
 from __future__ import annotations
 
@@ -41,14 +41,14 @@ def require_walkable(game: VectorGame, scheme: Scheme) -> None:
 
 
 class LearningTables(NamedTuple):
-    """The tables of the learning player in GPU memory: regrets, and the table for regret matching."""
+    """The learning player's tables in GPU memory: regrets, and the basis of regret matching."""
 
     strategy: Any  # the next strategy is proportional to it: the regrets, or the predicted ones
     regret: Any
 
 
 class DeviceTables(Tables):
-    """The regrets and average strategies of a game in GPU memory, with one column for each hand.
+    """A game's regrets and average strategies in GPU memory, with one column per hand.
 
     Runs can resume from their checkpoints on a CPU or a GPU.
 
@@ -96,7 +96,7 @@ class DeviceTables(Tables):
         self._prior = self.game.cupy.asarray(self._begun.astype(self.game.dtype))
 
     def prepare(self, variant: Variant) -> None:
-        """Allocate the tables that a variant of CFR needs, filled with zeros."""
+        """Allocate empty tables for a variant of CFR."""
         table, apart, predictive = self.game.table, self.opponent.is_separate, variant.predictive > 0
         self.regret, self.total = table(), table()
         self.next = table() if predictive else self.regret
@@ -109,7 +109,7 @@ class DeviceTables(Tables):
         return LearningTables(self.next, self.regret) if number < 2 else LearningTables(self.other_next, self.other)
 
     def run(self, rows: FloatArray, predictive: float) -> None:
-        """Run CFR iterations on the GPU, and wait until it has finished.
+        """Run CFR iterations on the GPU, and wait for them to finish.
 
         `rows` has the discount factors of each iteration.
         """
@@ -152,7 +152,7 @@ class DeviceTables(Tables):
         return self.total
 
     def current(self) -> Any:
-        """Return the strategy that the players will use in the next iteration, as a table in GPU memory."""
+        """Return the strategy of the next iteration as a table in GPU memory."""
         return self.next
 
     def _rows(self, name: str) -> int:
@@ -160,14 +160,14 @@ class DeviceTables(Tables):
         return int(self.opponent.layout.start[-1]) if name.startswith("other") else len(self.regret)
 
     def state(self) -> dict[str, Array]:
-        """Return the arrays to save in a checkpoint. A run can resume from them on a CPU too."""
+        """Return the arrays for a checkpoint, from which a CPU or a GPU can resume."""
         found = {name: self.game.cupy.asnumpy(getattr(self, name)[: self._rows(name)]) for name in self._kept}
         found |= {"seed": self.seed} if self.sampled else {}
         found |= {"root_regret": self._root.regret} if self._root.player >= 0 else {}
         return {**found, "iterations": np.asarray(self.iterations)}
 
     def restore(self, state: dict[str, Array]) -> None:
-        """Load the arrays of a checkpoint, which may come from a CPU or from an older version of kilt."""
+        """Load a checkpoint's arrays, even from a CPU or an older version of kilt."""
         state = with_present_names(state, self.seed)
         for name in self._kept:
             mine = getattr(self, name)[: self._rows(name)]
@@ -183,9 +183,7 @@ class DeviceTables(Tables):
 
 
 class CompactTables(Tables):
-    """The regrets and average strategies of a game in GPU memory, with compact numbers in the last round.
-
-    Numbers of the last round have two bytes.
+    """A game's regrets and average strategies in GPU memory, with two-byte numbers in the last round.
 
     Parameters
     ----------
@@ -213,11 +211,11 @@ class CompactTables(Tables):
         game.compute_values(turn.player, FOLLOW, self.regret, learning, self.total, number)
 
     def average(self) -> Any:
-        """Return the average strategy, or the current one if no average is stored, as a `CompactTable`."""
+        """Return the average strategy as a `CompactTable`, or the current one if no average is stored."""
         return self.total
 
     def current(self) -> Any:
-        """Return the strategy that the players will use in the next iteration, as a `CompactTable`."""
+        """Return the strategy of the next iteration as a `CompactTable`."""
         return self.regret
 
     def _kept(self) -> dict[str, Any]:
@@ -230,7 +228,7 @@ class CompactTables(Tables):
         }
 
     def state(self) -> dict[str, Array]:
-        """Return the arrays to save in a checkpoint, copied from GPU memory."""
+        """Return the arrays for a checkpoint, copied from GPU memory."""
         arrays = {name: self.game.cupy.asnumpy(array) for name, array in self._kept().items()}
         return {**arrays, "iterations": np.asarray(self.iterations)}
 

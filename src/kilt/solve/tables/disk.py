@@ -1,4 +1,4 @@
-"""Run CFR with tables on disk, for games whose tables are larger than memory [Johanson16 chapter 9].
+"""CFR with tables on disk, for games whose tables exceed memory [Johanson16 chapter 9].
 
 The first round is the *trunk*, which stays in memory. A *subgame* is the part of the tree below one or several boards
 of the second round; its regrets are stored as integers in a compressed file. If the subgame of a single board is too
@@ -68,7 +68,7 @@ PACKED = 4  # compression ratio that estimates assume before any file exists: a 
 
 
 class SubgameTables(PartTables):
-    """Base class of CFR tables that store each subgame of a game separately.
+    """Base class of CFR tables that store each subgame separately.
 
     It keeps the first round in memory; subclasses store the rest. Parameters are those of `DiskTables`.
     """
@@ -98,7 +98,7 @@ class SubgameTables(PartTables):
         self._temporary = taken_away
 
     def open(self, folder: Path, warn: Callable[[str], None] = lambda what: None, run: str = "") -> None:
-        """Begin to store all tables in a folder, or resume from the files that it contains: see `solver.OnDisk`.
+        """Start storing all tables in a folder, or resume from its files.
 
         Raises RunError if the files belong to another run, or do not fit the game.
         """
@@ -120,7 +120,7 @@ class SubgameTables(PartTables):
             self._temporary()
 
     def open_store(self, folder: Path, *said: Any) -> SubgameStore:
-        """Return the object that reads and writes the files of subgames in a folder."""
+        """Return the object that reads and writes subgames' files in a folder."""
         return SubgameStore(folder, *said)
 
     @abstractmethod
@@ -129,15 +129,15 @@ class SubgameTables(PartTables):
 
     @abstractmethod
     def settle(self) -> None:
-        """Bring the files in the folder of a run up to date: workers may have newer ones."""
+        """Bring the files in a run's folder up to date, because workers may have newer ones."""
 
     @property
     def size(self) -> int:
-        """The total size of the files in bytes, which is an estimate until all have been written once."""
+        """The total size of the files in bytes, estimated until all have been written."""
         return max(self.store.size, 4 * self.subgames.numbers * (1 + self.averaging) // PACKED)
 
     def state(self) -> dict[str, npt.NDArray[np.generic]]:
-        """Return what a checkpoint contains: only the number of iterations, because all tables are in files."""
+        """Return a checkpoint's content: only the number of iterations, because all tables are in files."""
         return {"iterations": np.asarray(self.iterations)}
 
     def restore(self, state: dict[str, npt.NDArray[np.generic]]) -> None:
@@ -160,15 +160,15 @@ class SubgameTables(PartTables):
 
     @property
     def average_trunk(self) -> Table:
-        """The average strategy of the first rounds, or the regrets if no average is stored."""
+        """The average strategy of the first rounds, or their regrets if no average is stored."""
         return self.trunk_tables[-self.subgames.trunk_rows :]
 
     def prepare(self, variant: Variant) -> None:
-        """Raise GameError if a variant of CFR has negative regrets, which cannot be stored on disk."""
+        """Raise GameError for variants of CFR with negative regrets, which files cannot store."""
         require_unsigned(variant, "regrets on disk")
 
     def run(self, rows: FloatArray, predictive: float) -> None:
-        """Run CFR iterations. Each makes a pass over all subgames for each player.
+        """Run CFR iterations, each with a pass over all subgames for each player.
 
         `rows` has the discount factors of each iteration. An interrupted iteration is completed first, and counts as
         one of them.
@@ -178,22 +178,25 @@ class SubgameTables(PartTables):
         self.interrupted = False
 
     def learn(self, turn: Turn, discount: Discount) -> None:
-        """Update one player's regrets: first in all subgames, then in the first rounds."""
+        """Update one player's regrets in all subgames, then in the first rounds."""
         super().learn(turn, discount)
         self.passes += 1
 
     def prepare_trunk_pass(self, turn: Turn, discount: Discount) -> Learning:
-        """Prepare the part of a CFR pass that updates a player's regrets in the first rounds."""
+        """Prepare the pass of CFR that updates a player's regrets in the first rounds."""
         cut = self.subgames
         tables = self.trunk, self.average_trunk, cut.sums(cut.trunk_rows)
         return self.prepare_pass(turn.player, LoadedSubgame(-1, cut.game.tree, cut.layouts(), *tables), discount)
 
     def current(self) -> Any:
-        """Return the strategy of the next iteration as a `DiskStrategy`, valid until the next `step` or `open`."""
+        """Return the strategy of the next iteration, valid until the next `step` or `open`.
+
+        It is a `DiskStrategy`.
+        """
         return self._strategy(averaged=False)
 
     def average(self) -> Any:
-        """Return the average strategy as a `DiskStrategy`, or that of the last iteration if none is stored."""
+        """Return the average strategy as a `DiskStrategy`, or the last one if no average is stored."""
         return self._strategy(averaged=self.averaging)
 
     def _strategy(self, *, averaged: bool) -> DiskStrategy:
@@ -205,7 +208,7 @@ class SubgameTables(PartTables):
         return self._known[key]
 
     def prepare_pass(self, player: int, subgame: LoadedSubgame, discount: Discount) -> Learning:
-        """Prepare the part of a CFR pass that updates a player's regrets in a subgame or in the first rounds."""
+        """Prepare the pass of CFR that updates a player's regrets in a subgame or in the first rounds."""
         cut, tables = self.subgames, (subgame.regret, subgame.regret, subgame.average)
         own, theirs = (
             PlayerTables.of(layout, tables, self.averaging, cut.bucket_rows(seat, subgame.number, layout), subgame.sums)
@@ -216,7 +219,7 @@ class SubgameTables(PartTables):
 
 
 class DiskTables(SubgameTables):
-    """The tables of CFR on disk: each subgame has files for its regrets and average strategy.
+    """CFR's tables on disk, with files for each subgame's regrets and average strategy.
 
     Variants of CFR with negative regrets are refused.
 
@@ -235,16 +238,16 @@ class DiskTables(SubgameTables):
     """
 
     def copy_files_to(self, store: SubgameStore) -> None:
-        """Copy all files into another folder, for example the folder of a run."""
+        """Copy all files into another folder, such as that of a run."""
         self.store.copy_to(store.folder, self.subgames.fingerprint)
         store.checksums = self.store.checksums.copy()
         store.write_trunk(self.passes, self.trunk_tables)
 
     def settle(self) -> None:
-        """Do nothing, because the files in the folder are always up to date."""
+        """Do nothing, because the folder's files are always up to date."""
 
     def run(self, rows: FloatArray, predictive: float) -> None:
-        """Run CFR iterations, and lock the folder against other processes while they run.
+        """Run CFR iterations, with the folder locked against other processes.
 
         `rows` has the discount factors of each iteration.
         """
@@ -254,12 +257,12 @@ class DiskTables(SubgameTables):
             super().run(rows, predictive)
 
     def learn(self, turn: Turn, discount: Discount) -> None:
-        """Update one player's regrets in all subgames and in the first rounds, and write the new files."""
+        """Update one player's regrets in all subgames and the first rounds, and write the new files."""
         super().learn(turn, discount)
         self.store.write_trunk(self.passes, self.trunk_tables)
 
     def update_subgames(self, turn: Turn, discount: Discount) -> Iterator[tuple[slice, Values]]:
-        """Update one player's regrets in all subgames, and yield the values of each subgame.
+        """Update one player's regrets in all subgames, and yield each subgame's values.
 
         Several subgames are read, updated and written in parallel.
         """
@@ -267,7 +270,7 @@ class DiskTables(SubgameTables):
         return ((self.subgames.entry_slice(number), worth) for number, worth in walked)
 
     def update_some(self, player: int, discount: Discount, numbers: Iterable[int] | None = None) -> Iterator[Values]:
-        """Update one player's regrets in the given subgames, and yield the values of each subgame in order.
+        """Update one player's regrets in the given subgames, and yield each subgame's values in order.
 
         `numbers` lists the subgames. Default: all.
         """
@@ -312,7 +315,7 @@ class DiskTables(SubgameTables):
 
 
 class DiskPace(NamedTuple):
-    """The speed of CFR on disk: the CPU time for reading, computing and writing each number.
+    """The speed of CFR on disk, as CPU time per number for reading, computing and writing.
 
     It is measured in a pass over all subgames, in which one player learns.
     """
@@ -323,7 +326,7 @@ class DiskPace(NamedTuple):
 
     @property
     def total(self) -> float:
-        """The CPU time in seconds for reading, computing and writing each number.
+        """The CPU time in seconds for reading, computing and writing a number.
 
         These steps overlap if CPU cores are free.
         """
@@ -334,7 +337,7 @@ USUAL_PACE = DiskPace(*(pace("disk", part) for part in DiskPace._fields))
 
 
 def measured_pace(subgames: Subgames, seconds: float, *, averaging: bool = False) -> DiskPace:
-    """Measure the speed of CFR on disk, by processing some subgames of a game.
+    """Measure the speed of CFR on disk on some subgames of a game.
 
     The measurement takes about `seconds` of CPU time. Each subgame is processed twice, and the second time counts: the
     first time there is nothing to read, and some kernels may have to be compiled.

@@ -1,4 +1,4 @@
-"""Split an abstract game into subgames that can be stored in separate files.
+"""Split an abstract game into subgames for separate files.
 
 No bucket of hands belongs to two subgames. Tables are indexed by row and bucket, and boards share buckets. A subgame
 must therefore contain every flop that shares a bucket with one of its flops in any later round. This divides the flops
@@ -39,7 +39,7 @@ MOST_COLUMNS = 65_535  # largest number of buckets per round in a subgame: kerne
 
 
 class BucketedSubgames(Subgames):
-    """An abstract game, split into its first round and subgames with separate buckets.
+    """An abstract game split into its first round and subgames with separate buckets.
 
     Parameters
     ----------
@@ -82,7 +82,7 @@ class BucketedSubgames(Subgames):
         return cls(VectorGame(abstract.game, abstract.actions, threads=threads), abstract.cards)
 
     def require_memory(self, tables: int) -> None:
-        """Raise RunError if memory cannot hold the subgames that are processed at the same time.
+        """Raise RunError if the subgames processed at the same time exceed memory.
 
         `tables` is the number of tables per subgame: 1 without an average strategy, 2 with one.
         """
@@ -147,33 +147,33 @@ class BucketedSubgames(Subgames):
 
     @property
     def width(self) -> int:
-        """The number of columns in the table of a subgame: one per bucket, and one for impossible hands."""
+        """The number of columns in a subgame's table: one per bucket, and one for impossible hands."""
         return self._width
 
     @property
     def fingerprint(self) -> str:
-        """A short hash of the game, its card abstraction, and the way the game is split into subgames."""
+        """A short hash of the game, its card abstraction, and its split into subgames."""
         ways = [*self._flops, *([self.cuts, np.array(self._group)] if self.by_betting else [])]
         said = (artifact.fingerprint(np.ascontiguousarray(way)) for way in ways)
         return artifact.fingerprint(self._whole, self.cards.fingerprint, *said)
 
     @property
     def numbers(self) -> int:
-        """How many regrets all files contain together: one for each action of each bucket."""
+        """The number of regrets in all files: one for each action of each bucket."""
         return sum(
             len(rows) * self.numbers_of[seat][r] for seat in (0, 1) for r, rows in enumerate(self._own_rows[seat]) if r
         )
 
     @property
     def default_scale(self) -> float:
-        """The factor by which regrets in chips are multiplied before they are stored as integers.
+        """The factor from regrets in chips to stored integers.
 
         A bucket sums the regrets of all its hands.
         """
         return super().default_scale * 2.0 ** (FINER - ceil(log2(self._together)))
 
     def memory_of(self, abreast: int) -> int:
-        """Return the memory in bytes that is needed to process `abreast` subgames at the same time."""
+        """Return the memory in bytes for processing `abreast` subgames at the same time."""
         tables, maps = 4 * self.rows * self.width * self.dtype.itemsize, 2 * 4 * self._boards * self.game.shape[1]
         return int(abreast * tables + min(abreast, KNOWN + 1 if self.by_betting else abreast) * maps)
 
@@ -183,14 +183,14 @@ class BucketedSubgames(Subgames):
         return max(len(flops_tree(self.game.tree, flops).board) for flops in self._flops)
 
     def part(self, number: int) -> VectorTree:
-        """Return the part of the public tree that belongs to a subgame.
+        """Return a subgame's part of the public tree.
 
         It includes the part of the first round that leads to the subgame.
         """
         return self.betting(number).within(flops_tree(self.game.tree, self._flops[self._group[number]]))
 
     def layouts(self, number: int | None = None, part: VectorTree | None = None) -> tuple[TableLayout, TableLayout]:
-        """Return how the table of a subgame is arranged, for each player.
+        """Return the layout of a subgame's table for each player.
 
         `part` is the subgame's part of the tree. Without a subgame, the layouts are those of the first round.
         """
@@ -239,15 +239,15 @@ class BucketedSubgames(Subgames):
         return np.concatenate(own)
 
     def sums(self, rows: int) -> Table:
-        """Allocate a table for sums over the hands of each bucket."""
+        """Allocate a table for each bucket's sums over hands."""
         return np.zeros((2, rows, self.width), self.dtype)
 
     def clear(self, table: Table) -> None:
-        """Set the memory of a subgame to 0, so that another subgame can use it."""
+        """Reset a subgame's memory to 0, for use by another subgame."""
         table[...] = 0
 
     def rows_of(self, player: int, number: int, layout: TableLayout) -> tuple[list[PartRows], int]:
-        """Return which rows of a subgame's table a player's file stores.
+        """Return the rows of a subgame's table that a player's file stores.
 
         Also returns how many numbers these are.
         """
@@ -278,7 +278,7 @@ class BucketedSubgames(Subgames):
 
 @dataclass(frozen=True)
 class SubgameShares:
-    """A converter from strategies on disk to the rounded integer probabilities of saved strategies.
+    """Converts strategies on disk to the rounded integer probabilities of saved strategies.
 
     Attributes
     ----------
@@ -307,7 +307,7 @@ class SubgameShares:
                 yield place, self.cut.columns[place.player][place.round][number], row - begin
 
     def subgame_shares(self, subgame: LoadedSubgame) -> list[Array]:
-        """Return the strategy in a subgame and in the first round as rounded integer probabilities.
+        """Return the strategy in a subgame and the first round as rounded integer probabilities.
 
         There is one array of the shape (buckets, actions) for each decision.
         """
@@ -327,7 +327,7 @@ class SubgameShares:
         return self.join(self.subgame_shares(strategy.read(number, tables)) for number in range(self.cut.count))
 
     def join(self, subgames: Iterable[list[Array]]) -> Array:
-        """Join the rounded integer probabilities of all subgames into one array, as saved strategies have it.
+        """Join the rounded integer probabilities of all subgames into a saved strategy's array.
 
         Those of each subgame are as returned by `of`.
         """

@@ -1,4 +1,4 @@
-"""Pack the numbers of a subgame into the compressed bytes of a file, and unpack them, for CFR on disk.
+"""Compress the numbers of a subgame for a file, and decompress them, in CFR on disk.
 
 The numbers of an action on a board are contiguous and ordered by hand strength, so that neighbours are similar; the
 file stores the differences between neighbours. Hands that are equal up to a permutation of suits are stored once, and
@@ -35,7 +35,7 @@ UNREADABLE = ZstdError, ValueError, TypeError, IndexError
 
 
 class KeptNumbers(NamedTuple):
-    """The content of a subgame's file: regrets or an average strategy, and the pass of CFR that wrote it."""
+    """The content of a subgame's file: regrets or an average strategy, and the pass that wrote it."""
 
     passes: int = 0  # passes over all subgames, including the one that wrote the file
     values: FloatArray = np.zeros((0, 0))  # [chance node of the trunk, hand] in that pass
@@ -44,7 +44,7 @@ class KeptNumbers(NamedTuple):
 
 
 class FileHead(NamedTuple):
-    """The header of a subgame's file: its checksum, and the pass of CFR that wrote the file."""
+    """The header of a subgame's file: a checksum, and the pass of CFR that wrote the file."""
 
     checksum: int  # of the file's name and of the content after the checksum
     passes: int  # as in `KeptNumbers`
@@ -52,7 +52,7 @@ class FileHead(NamedTuple):
 
 
 def pack(table: Table, parts: list[PartRows], numbers: int, scale: float, dither: float = 0.0) -> bytes:
-    """Round the given rows of a table to integers, and compress them to bytes.
+    """Round rows of a table to integers, and compress them to bytes.
 
     Parameters
     ----------
@@ -92,7 +92,7 @@ def _to_planes(
 
 
 def unpack(data: bytes, parts: list[PartRows], numbers: int, scale: float, table: Table) -> None:
-    """Decompress the bytes that `pack` has returned, and write the numbers to rows of a table.
+    """Decompress the bytes from `pack`, and write the numbers to rows of a table.
 
     Raises ValueError if `data` has the wrong size.
     """
@@ -105,7 +105,7 @@ def unpack(data: bytes, parts: list[PartRows], numbers: int, scale: float, table
 
 
 def trunk_name(passes: int, trunk: Table) -> int:
-    """Return a number that identifies the state of CFR on disk at the start of a pass.
+    """Return a number that identifies the state of CFR on disk before a pass.
 
     It is a hash of the number of passes and of the regrets of the first rounds, and never 0.
     """
@@ -122,7 +122,7 @@ class PackedFile(NamedTuple):
 
 
 def packed_file(name: str, kept: KeptNumbers) -> PackedFile:
-    """Return the bytes to write to a file, with their checksum."""
+    """Return the bytes of a file to write, with their checksum."""
     values = kept.values
     first = np.array([kept.passes, *values.shape, values.itemsize, kept.begun], HEAD).tobytes()
     pieces = ZstdCompressor(LEVEL).compress(first + values.tobytes()), *kept.packed
@@ -134,7 +134,10 @@ def packed_file(name: str, kept: KeptNumbers) -> PackedFile:
 
 
 def format_of(data: bytes) -> int:
-    """Return the format number of a file. Raises ValueError if the file does not contain a subgame."""
+    """Return the format number of a subgame's file.
+
+    Raises ValueError if the file does not contain a subgame.
+    """
     found = next((number for number, mark in MARKS.items() if data.startswith(mark)), None)
     if found is None:
         raise ValueError("it does not begin like a file of subgames")
@@ -151,7 +154,7 @@ def read_head(data: BinaryIO) -> FileHead:
 
 
 def read_file(name: str, data: bytes) -> tuple[FileHead, KeptNumbers]:
-    """Return the header and the numbers of a file, given its name and content.
+    """Return the header and the numbers of a subgame's file.
 
     Raises one of `UNREADABLE` if the file is damaged.
     """

@@ -1,4 +1,4 @@
-"""Convert tables to bytes that compress well, and back, in compiled code."""
+"""Compiled conversion of tables to bytes that compress well, and back."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Alike = npt.NDArray[np.int32]  # [symmetry, hand] first hand that is equal up to
 
 
 class PartRows(NamedTuple):
-    """The rows of a subgame's table that a file stores, and data to find hands that are equal up to suits."""
+    """The rows of a subgame's table in a file, with data to find hands equal up to suits."""
 
     start: int  # row of the first board
     stride: int  # rows from one board to the next
@@ -39,7 +39,7 @@ class PartRows(NamedTuple):
 
 @kernel
 def count_hands(alike: Alike, symmetry: IntArray, bits: IntArray, held: IntArray, counts: IntArray) -> None:
-    """Count the hands that are possible on each board. Hands that are equal up to suits count once."""
+    """Count the possible hands on each board, up to suit isomorphism."""
     for board in range(len(held)):
         first, found = alike[symmetry[board]], 0
         for hand in range(len(bits)):
@@ -49,7 +49,7 @@ def count_hands(alike: Alike, symmetry: IntArray, bits: IntArray, held: IntArray
 
 @kernel
 def list_hands(part: PartRows, board: int, distinct: Order) -> int:
-    """List the hands that are possible on a board, and return their number.
+    """List the possible hands on a board, up to suit isomorphism, and return their number.
 
     Of hands that are equal up to suits, it lists one. They are ordered by strength, weakest first, if hands have
     strengths.
@@ -74,7 +74,7 @@ def list_hands(part: PartRows, board: int, distinct: Order) -> int:
 def to_planes(
     table: Table, part: PartRows, scale: float, dither: float, planes: Planes, at: int
 ) -> tuple[int, np.uint32]:
-    """Convert numbers of a table to integers, and write their bytes in an order that compresses well.
+    """Convert a table's numbers to integers, as bytes in an order that compresses well.
 
     The integers are floor(number · scale + `dither`), at most `MOST`. A row is written hand by hand, from index `at`
     on; each hand is stored as its difference from the previous one, and differences 0, −1, 1, −2, … are mapped to 0, 1,
@@ -104,7 +104,7 @@ def to_planes(
 
 @kernel
 def from_planes(planes: Planes, at: int, part: PartRows, scale: float, table: Table) -> int:
-    """Convert bytes that `to_planes` has written back to numbers of a table.
+    """Convert bytes from `to_planes` back to numbers of a table.
 
     Equivalent hands get the same numbers, and hands that hold a card of the board get 0. Returns the index after the
     last number.
@@ -139,7 +139,7 @@ def from_planes(planes: Planes, at: int, part: PartRows, scale: float, table: Ta
 
 @subkernel
 def fold(change: np.int32) -> np.uint32:
-    """Map an integer of either sign to a nonnegative integer.
+    """Map an integer of either sign to a nonnegative one.
 
     Numbers near 0 stay small.
     """

@@ -1,4 +1,4 @@
-"""Estimate memory, disk space and time of CFR+ with tables on disk, for one or several machines.
+"""Estimate the memory, disk space and time of CFR+ on disk, for one or several machines.
 
 >>> from kilt.solve.forms import disk_problem
 >>> plan = DiskPlan(disk_problem("leduc"))
@@ -31,7 +31,7 @@ CURVE = curve("disk", "curve")
 
 
 class DiskForecast(NamedTuple):
-    """The estimated cost of one iteration of CFR+ with tables on disk, shared by one or several machines.
+    """The estimated cost of one iteration of CFR+ on disk, shared by one or several machines.
 
     Each machine has a share of the subgames on its own disk.
     """
@@ -46,7 +46,7 @@ class DiskForecast(NamedTuple):
 
     @property
     def disk_pace(self) -> float:
-        """Return how many bytes per second each disk has to read and write.
+        """Return the bytes per second that each disk reads and writes.
 
         In an iteration, this is three times the size of all files.
         """
@@ -62,7 +62,7 @@ class DiskForecast(NamedTuple):
 
 @dataclass(frozen=True)
 class DiskPlan:
-    """A plan to solve a game by CFR+ with tables on disk.
+    """A plan for solving a game by CFR+ with tables on disk.
 
     It estimates memory, disk space and time.
 
@@ -82,12 +82,12 @@ class DiskPlan:
 
     @property
     def cut(self) -> Subgames:
-        """Return the subgames into which the game is divided for storage on disk."""
+        """Return the subgames into which the game is divided on disk."""
         return self.problem.subgames
 
     @cached_property
     def numbers(self) -> int:
-        """Return how many numbers are stored on disk for regrets and average strategies.
+        """Return the number of regrets and average probabilities on disk.
 
         There is one regret for each action, board and hand, and one number of the average strategy if it is stored.
 
@@ -96,20 +96,20 @@ class DiskPlan:
         return self.cut.numbers * (1 + self.averaging)
 
     def memory(self, subgames: int) -> int:
-        """Return how many bytes of tables a machine holds in memory, with `subgames` subgames at a time."""
+        """Return the bytes of tables in a machine's memory, with `subgames` subgames at a time."""
         return self.cut.memory_of(subgames) * (1 + self.averaging)
 
     @property
     def fits(self) -> bool:
-        """Return whether this machine has enough memory to solve the game one subgame at a time."""
+        """Return whether this machine's memory suffices for one subgame at a time."""
         return Cost(self.memory(1)).fits
 
     def measured(self, seconds: float) -> DiskPace:
-        """Measure the speed of one core of this machine, by solving subgames for some seconds."""
+        """Measure the speed of one of this machine's cores by solving subgames for some seconds."""
         return measured_pace(self.cut, seconds, averaging=self.averaging)
 
     def on(self, machines: int, bandwidth: float = inf) -> DiskForecast:
-        """Estimate the cost of one iteration if a given number of machines share the work.
+        """Estimate the cost of one iteration if several machines share the work.
 
         Subgames are distributed over the machines by size. Before a pass, the strategy of the first rounds is sent to
         all machines; after it, they return the values at the chance nodes that begin the subgames. All messages go
@@ -130,7 +130,7 @@ class DiskPlan:
         return DiskForecast(machines, threads, len(own), cost, self.memory(1), seconds, sent)
 
     def iterations_for(self, target: float) -> tuple[int, int, int]:
-        """Estimate how many iterations the plan needs to reach a target exploitability in chips per game.
+        """Estimate the iterations to reach a target exploitability in chips per game.
 
         The three estimates take the convergence of [2-4] hold'em, of a smaller and of a larger game.
 
@@ -145,7 +145,7 @@ class DiskPlan:
 
 
 def iterations_to(mbb: float) -> float:
-    """Return how many iterations of CFR+ solve [2-4] hold'em to a given exploitability in mbb/g.
+    """Return the iterations of CFR+ that solve [2-4] hold'em to an exploitability in mbb/g.
 
     The number is interpolated between measured points.
 

@@ -1,4 +1,4 @@
-"""Keep the folder of files in which CFR on disk stores subgames.
+"""The folder of files in which CFR on disk stores subgames.
 
 Each player's numbers in a subgame have a separate file, because a pass changes the regrets of only one player;
 `disk_files` packs them.
@@ -49,7 +49,7 @@ Checksums = npt.NDArray[np.uint64]
 
 
 class SubgameStore:
-    """A folder with the files of CFR on disk: two for each subgame, and one for the first rounds.
+    """A folder with the files of CFR on disk: two per subgame, and one for the first rounds.
 
     Parameters
     ----------
@@ -100,7 +100,7 @@ class SubgameStore:
 
     @staticmethod
     def description(game: str, scale: float, averaging: bool) -> dict[str, Any]:
-        """Return the data that describes a folder of subgames, such as the game and the format."""
+        """Return the description of a folder of subgames, such as its game and format."""
         return {"format": FORMAT, "game": game, "scale": scale, "average": averaging}
 
     @classmethod
@@ -111,7 +111,7 @@ class SubgameStore:
         return cls(folder, game, said["scale"], said["average"], said["subgames"], run)
 
     def verify_strategy(self, trunk: str) -> int:
-        """Check the files of a saved strategy, and return how many passes of CFR have computed it.
+        """Check a saved strategy's files, and return the number of passes behind it.
 
         `trunk` is the checksum of the trunk's file according to the strategy's manifest, or an empty string if the
         manifest has none. Raises RunError if the file has another checksum.
@@ -123,12 +123,15 @@ class SubgameStore:
 
     @property
     def scale(self) -> float:
-        """The factor by which regrets in chips are multiplied before they are stored as integers."""
+        """The factor from regrets in chips to stored integers."""
         return float(self.said["scale"])
 
     @contextmanager
     def lock(self) -> Iterator[None]:
-        """Lock the folder for writing. Raises RunError if another process writes to it."""
+        """Lock the folder for writing.
+
+        Raises RunError if another process writes to it.
+        """
         with ExitStack() as held:
             try:
                 held.enter_context(locked(self.folder / LOCK, wait=False))
@@ -137,7 +140,7 @@ class SubgameStore:
             yield
 
     def open(self, number: int, player: int, passes: int) -> KeptNumbers:
-        """Read the file with one player's regrets and average strategy in a subgame.
+        """Read a player's regrets and average strategy in a subgame from their file.
 
         The result is empty if the file has not been written yet. Raises RunError unless the file was written by the
         player's last of `passes` complete passes, or by the pass in progress.
@@ -148,7 +151,7 @@ class SubgameStore:
         return kept
 
     def begin(self, passes: int, trunk: Table) -> None:
-        """Begin a pass of CFR, which will replace the files of subgames.
+        """Begin a pass of CFR, which will replace the subgames' files.
 
         From now on, files that this pass has written are accepted. The pass starts from the first-round regrets `trunk`
         after `passes` passes.
@@ -169,7 +172,7 @@ class SubgameStore:
         return begun
 
     def require(self, number: int, player: int, passes: int) -> FileHead | None:
-        """Return the header of the file of a player and a subgame, or None if it is missing or unreadable.
+        """Return the header of a player's file for a subgame, or None if it is missing or unreadable.
 
         Raises RunError if `open` would refuse the file.
         """
@@ -207,7 +210,7 @@ class SubgameStore:
             self.checksums[number, player] = head.checksum + KNOWN
 
     def write(self, number: int, player: int, kept: KeptNumbers) -> None:
-        """Replace the file with one player's regrets and average strategy in a subgame."""
+        """Replace the file of a player's regrets and average strategy in a subgame."""
         file = self._file(number, player)
         content = packed_file(file.name, kept._replace(begun=self._name or 0))
         self._write(file, content)
@@ -215,7 +218,7 @@ class SubgameStore:
             self.checksums[number, player] = content.checksum + KNOWN
 
     def require_passes(self, passes: int, least: int) -> None:
-        """Raise ArtifactError if the files are older than the checkpoint of the run."""
+        """Raise ArtifactError if the files are older than the run's checkpoint."""
         if passes < least:
             raise ArtifactError(
                 f"{self.folder} is at pass {passes:,}, but the checkpoint is at pass {least:,}: copy the folder from "
@@ -223,11 +226,11 @@ class SubgameStore:
             )
 
     def damaged(self, number: int, player: int, error: Exception) -> RunError:
-        """Return the error to raise if the content of a file cannot be unpacked."""
+        """Return the error for a file whose content cannot be unpacked."""
         return _damaged(self._file(number, player), error)
 
     def read_trunk(self) -> KeptNumbers:
-        """Read the tables of the first rounds, and the number of complete passes.
+        """Read the first rounds' tables, and the number of complete passes.
 
         The tables are `values` of the result. From now on, the other files are compared with the checksums in the
         trunk's file. Raises RunError if the trunk belongs to another run.
@@ -250,7 +253,7 @@ class SubgameStore:
         return kept
 
     def write_trunk(self, passes: int, tables: Table) -> None:
-        """Write the tables of the first rounds, together with the checksums of all other files.
+        """Write the first rounds' tables, with the checksums of all other files.
 
         They are small and not compressed.
         """
@@ -258,7 +261,7 @@ class SubgameStore:
         self._begin(passes, tables)
 
     def trunk_file(self, passes: int, tables: Table) -> PackedFile:
-        """Return the content of the file that stores the tables of the first rounds."""
+        """Return the content of the file with the first rounds' tables."""
         packed = self.checksums.astype(HEAD).tobytes(), (self.run or "").encode()
         self._recorded = True
         return packed_file(TRUNK, KeptNumbers(passes, np.asarray(tables), packed))
@@ -271,7 +274,7 @@ class SubgameStore:
         self.begin(passes, tables[: len(tables) // (2 if self.said["average"] else 1)])
 
     def trunk_checksum(self) -> str:
-        """Return the checksum of the file with the tables of the first rounds.
+        """Return the checksum of the file with the first rounds' tables.
 
         It covers the checksums of all other files.
         """
@@ -279,7 +282,7 @@ class SubgameStore:
         return f"{head.checksum:08x}" if head else ""
 
     def create_replacements(self) -> Path:
-        """Create an empty folder for new versions of all files. `replace_files` replaces the old files by them."""
+        """Create an empty folder for new versions of all files, which `replace_files` moves into place."""
         folder = self.folder / COMING
         with os_errors(f"{folder} cannot be written"):
             shutil.rmtree(folder, ignore_errors=True)
@@ -287,7 +290,7 @@ class SubgameStore:
         return folder
 
     def replace_files(self, passes: int, tables: Table) -> None:
-        """Replace all files by their new versions, which are in the folder that `create_replacements` has created.
+        """Replace all files by the new versions that follow `create_replacements`.
 
         Either all files are replaced, or none.
         """
@@ -296,7 +299,7 @@ class SubgameStore:
         self._begin(passes, tables)
 
     def finish_replacement(self) -> None:
-        """Finish an interrupted replacement of files, for example after the process was killed.
+        """Finish an interrupted replacement of files, such as after the process was killed.
 
         The first-rounds file is moved last.
         """
@@ -309,7 +312,7 @@ class SubgameStore:
         self._moving = False
 
     def recover(self) -> None:
-        """Finish a replacement of files that another process began and did not finish, if there is one."""
+        """Finish another process's interrupted replacement of files, if there is one."""
         if (self.folder / COMING).exists():
             with self.lock():
                 self.finish_replacement()
@@ -320,7 +323,7 @@ class SubgameStore:
         return sum(file.stat().st_size for file in self.folder.glob(FILES))
 
     def copy_to(self, folder: Path, game: str) -> None:
-        """Put all files into another folder, as hard links if possible, and otherwise as copies.
+        """Put all files into another folder, as hard links if possible, else as copies.
 
         The other folder is described as belonging to the game with fingerprint `game`, which may have other payoffs.
         """
@@ -328,20 +331,20 @@ class SubgameStore:
         copy_files(sorted(self.folder.glob(FILES), key=_trunk_last), folder)
 
     def describe(self, folder: Path, game: str) -> None:
-        """Write a file that describes the subgames in another folder.
+        """Write a description of the subgames to another folder.
 
-        They belong to the game with the fingerprint `game`.
+        The subgames belong to the game with the fingerprint `game`.
         """
         with os_errors(f"{folder} cannot be written"):
             write_text(folder / ABOUT, json.dumps(self.said | {"game": game, "subgames": self.count}))
 
     def files(self, numbers: Iterable[int]) -> list[Path]:
-        """Return the paths of the files of the given subgames, if they exist."""
+        """Return the paths of the existing files of the given subgames."""
         every = (self._file(number, player) for number in numbers for player in (0, 1))
         return [file for file in every if file.exists()]
 
     def checksums_of(self, number: int) -> list[int]:
-        """Return the checksums of the two files of a subgame: one for each player.
+        """Return the checksums of a subgame's two files, one for each player.
 
         `KNOWN` is added to each; it is 0 if there is no file.
         """
@@ -396,7 +399,7 @@ def _trunk_last(file: Path) -> bool:
 
 
 def copy_files(files: Iterable[Path], folder: Path) -> None:
-    """Put files into a folder, as hard links if possible, and otherwise as copies."""
+    """Put files into a folder, as hard links if possible, else as copies."""
     with os_errors(f"{folder} cannot be written"):
         for file in files:
             draft = folder / f".{file.name}"
@@ -411,7 +414,7 @@ def copy_files(files: Iterable[Path], folder: Path) -> None:
 
 
 def require_about(folder: Path, wanted: dict[str, Any]) -> None:
-    """Raise RunError if a folder contains subgames of another game, or in another format."""
+    """Raise RunError if a folder's subgames are of another game or format."""
     said = _about(folder)
     for what, value in wanted.items():
         if said.get(what) != value:
@@ -434,7 +437,7 @@ def _about(folder: Path) -> dict[str, Any]:
 
 
 def require_whole(folder: Path, run: str | None = None, least: int = 0, trunk: str | None = None) -> None:
-    """Raise RunError if a file in a folder of subgames is damaged or missing. All files are read.
+    """Read all files in a folder of subgames, and raise RunError if one is damaged or missing.
 
     Parameters
     ----------

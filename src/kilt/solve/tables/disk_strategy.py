@@ -1,4 +1,4 @@
-"""Define strategies that are stored on disk, subgame by subgame, and the games that they are for."""
+"""Strategies that are stored on disk, subgame by subgame, with their games."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ AVERAGE_SCALE = 2.0**16  # integers per iteration, in averages
 
 @dataclass(frozen=True)
 class DiskStrategy:
-    """A strategy that is stored on disk in files of subgames, as computed by CFR on disk.
+    """A strategy in files of subgames on disk, as CFR on disk computes it.
 
     Attributes
     ----------
@@ -82,7 +82,7 @@ class DiskStrategy:
         return lru_cache(maxsize=max(1, KEPT // size))(self.subgame)
 
     def with_payoffs(self, subgames: Subgames) -> DiskStrategy:
-        """Return the same strategy for a game with other payoffs. The tree must be the same."""
+        """Return the same strategy for a game with other payoffs on the same tree."""
         if subgames is self.subgames:
             return self
         if not np.array_equal(subgames.cuts, self.subgames.cuts):
@@ -93,7 +93,7 @@ class DiskStrategy:
         return self._under[key]
 
     def post_processed(self, rule: Rule) -> DiskStrategy:
-        """Return the strategy with post-processing rules, applied whenever a subgame is read."""
+        """Return the strategy with post-processing, applied whenever a subgame is read."""
         cut, trunk = self.subgames, self.trunk.copy()
         boards = np.diff(cut.game.tree.board_start)
         boards[cut.trunk_rounds :] = 0
@@ -101,15 +101,15 @@ class DiskStrategy:
         return replace(self, trunk=trunk, rule=rule, _under={})
 
     def response_values(self) -> tuple[float, float]:
-        """Return how much a best response to the strategy wins in seat 0 and in seat 1, in chips per game."""
+        """Return a best response's winnings in each seat, in chips per game."""
         return self._worth[2], self._worth[3]
 
     def expected_values(self) -> tuple[float, float]:
-        """Return how much each player wins if both follow the strategy, in chips per game."""
+        """Return each player's winnings if both follow the strategy, in chips per game."""
         return self._worth[0], self._worth[1]
 
     def exploitability(self) -> float:
-        """Return the exploitability of the strategy in chips per game.
+        """Return the strategy's exploitability in chips per game.
 
         It is the mean of the best responses' winnings in both seats.
         """
@@ -117,9 +117,9 @@ class DiskStrategy:
         return exploitability_of_responses(responses, (first, second) if self.subgames.game.is_general_sum else ())
 
     def value_bounds(self) -> tuple[float, float]:
-        """Return a lower and an upper bound of the game value for player 0, in chips per game.
+        """Return a lower and an upper bound on the game value for player 0, in chips per game.
 
-        They follow from both best responses.
+        The bounds follow from both best responses.
         """
         first, second = self.response_values()
         return -second, first
@@ -143,7 +143,7 @@ class DiskStrategy:
         return [Walk(seat, (task,), table, table, layouts[seat], layouts[1 - seat]) for seat, task in todo]
 
     def walk(self, numbers: Iterable[int] | None = None) -> Iterator[Values]:
-        """Evaluate the strategy and best responses to it, and yield the values of each subgame in order.
+        """Evaluate the strategy and best responses to it, and yield each subgame's values in order.
 
         Values have the shape (computations, chance nodes of the trunk, hands).
         """
@@ -156,7 +156,7 @@ class DiskStrategy:
         return self.subgames.stream(self.read, respond, numbers=numbers)
 
     def read(self, number: int, tables: SubgameMemory) -> LoadedSubgame:
-        """Read a subgame from disk into memory that was allocated before."""
+        """Read a subgame from disk into memory that is already allocated."""
         more = self.trunk, tables, self.passes
         found = read_subgame(self.subgames, self.store, number, *more, averaged=self.averaged)
         if not self.rule.idle:
@@ -191,7 +191,7 @@ class DiskStrategy:
 
 @dataclass(frozen=True)
 class DiskProblem(VectorProblem):
-    """A game that is solved by CFR on disk. Its strategies are stored in files of subgames."""
+    """A game for CFR on disk, whose strategies are stored in files of subgames."""
 
     form = DISK
     engine: Engine | None = None  # its workers have the subgames on their disks; None: they are in the run's folder
@@ -204,11 +204,11 @@ class DiskProblem(VectorProblem):
 
     @cached_property
     def fingerprint(self) -> str:
-        """A short hash of the rules of the game, and of the way in which it is split into subgames."""
+        """A short hash of the game's rules and of its split into subgames."""
         return artifact.fingerprint(super().fingerprint, self.subgames.fingerprint)
 
     def uniform(self) -> Array:
-        """Raise RunError, because a strategy on disk can only be computed by a run."""
+        """Raise RunError, because only a run can compute a strategy on disk."""
         raise RunError(f"{self.name} is in subgames on disk: give the strategy of a run")
 
     def save(self, path: Path, strategy: Any, **figures: Any) -> None:
@@ -226,7 +226,7 @@ class DiskProblem(VectorProblem):
             new.figures.update(figures)
 
     def load(self, path: Path) -> tuple[Any, dict[str, Any]]:
-        """Return a saved strategy, and the results that were saved with it.
+        """Return a saved strategy, with the results saved with it.
 
         Raises an error if the strategy is for other rules.
         """
@@ -250,7 +250,7 @@ def read_subgame(
     *,
     averaged: bool = False,
 ) -> LoadedSubgame:
-    """Read the regrets or the average strategy of one subgame from files into memory."""
+    """Read a subgame's regrets or average strategy from files into memory."""
     tree = cut.part(number)
     layouts = cut.layouts(number, tree)
     table = tables.regret[: int(layouts[0].start[-1])]
@@ -275,7 +275,7 @@ def unpack_rows(
     *,
     averaged: bool,
 ) -> None:
-    """Decompress one player's file of a subgame, and write its numbers to a table."""
+    """Decompress a player's file of a subgame, and write its numbers to a table."""
     parts, numbers = cut.rows_of(player, number, layout)
     if not found.packed:
         for part in parts:

@@ -1,4 +1,4 @@
-"""Split a game into its first rounds and subgames, and process the subgames one after the other."""
+"""Split a game into its first rounds and subgames, which are processed one after the other."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ PER_NUMBER = pace("disk", "pass")  # seconds per number of the tables in a pass:
 
 
 class LoadedSubgame(NamedTuple):
-    """A subgame in memory: the part of the public tree that belongs to it, and its tables.
+    """A subgame in memory: its part of the public tree, and its tables.
 
     The tables begin with the rows of the first rounds.
     """
@@ -54,7 +54,7 @@ class LoadedSubgame(NamedTuple):
 
 
 class SubgameMemory(NamedTuple):
-    """Memory for the tables of one subgame, used for many subgames one after the other."""
+    """Memory for one subgame's tables, reused for many subgames."""
 
     regret: Table
     average: Table
@@ -62,7 +62,7 @@ class SubgameMemory(NamedTuple):
 
 
 class Subgames:
-    """A game that is split into its first rounds, which stay in memory, and subgames, which are loaded in turn.
+    """A game split into its first rounds, which stay in memory, and subgames, which are loaded in turn.
 
     Parameters
     ----------
@@ -133,7 +133,7 @@ class Subgames:
 
     @property
     def fingerprint(self) -> str:
-        """A short hash of the game, and of the way in which it is split into subgames."""
+        """A short hash of the game and of its split into subgames."""
         tree = self.game.tree
         # Without cuts by betting, the hash is that of earlier versions, which cut by flops alone.
         flops = np.append(self.cuts[:, 0], self.cuts[-1, 1])
@@ -143,7 +143,7 @@ class Subgames:
 
     @property
     def by_betting(self) -> bool:
-        """Whether subgames differ not only in boards, but also in the bets of the first rounds."""
+        """Whether subgames differ in the bets of the first rounds as well as in boards."""
         return bool((self.cuts[:, 3] - self.cuts[:, 2] < self.entries).any()) or self.trunk_rounds > 1
 
     @cached_property
@@ -155,7 +155,7 @@ class Subgames:
 
     @property
     def numbers(self) -> int:
-        """How many regrets all files contain together: one for each action of each hand on each board.
+        """The number of regrets in all files: one for each action of each hand on each board.
 
         Hands that are equal up to suits count once.
         """
@@ -165,7 +165,7 @@ class Subgames:
 
     @property
     def default_scale(self) -> float:
-        """The factor by which regrets in chips are multiplied before they are stored as integers.
+        """The factor from regrets in chips to stored integers.
 
         The largest possible regret of one pass then has `FINENESS` bits.
         """
@@ -175,7 +175,7 @@ class Subgames:
 
     @cached_property
     def abreast(self) -> int:
-        """The number of subgames that are processed at the same time.
+        """The number of subgames processed at the same time.
 
         It keeps all threads busy, but uses at most half of the memory.
         """
@@ -185,35 +185,35 @@ class Subgames:
 
     @property
     def memory(self) -> int:
-        """The memory in bytes for the first rounds and for the subgames that are processed at the same time.
+        """The memory in bytes for the first rounds and the subgames processed at the same time.
 
-        It does not include average strategies.
+        Average strategies are not included.
         """
         return self.memory_of(self.abreast)
 
     def memory_of(self, abreast: int) -> int:
-        """Return the memory in bytes that is needed to process `abreast` subgames at the same time.
+        """Return the memory in bytes for processing `abreast` subgames at the same time.
 
-        It does not include average strategies.
+        Average strategies are not included.
         """
         rows, values = 2 * abreast * self.rows + self.trunk_rows, self.opened * self.game.shape[1]
         return int(rows * self.width * self.dtype.itemsize + 8 * values)
 
     @property
     def seconds(self) -> float:
-        """The estimated seconds of an iteration, from the size of the tables and the number of threads."""
+        """The estimated seconds of an iteration."""
         return 2 * PER_NUMBER * self.game.shape[0] * self.game.shape[1] / self.game.threads
 
     def entry_slice(self, number: int) -> slice:
-        """Return the chance nodes that lead to a subgame, as a slice of those at the end of the first rounds."""
+        """Return the chance nodes that lead to a subgame, as a slice of those that end the first rounds."""
         flop, _, begin, end = self.cuts[number].tolist()
         before = flop * self.entries if self.trunk_rounds > 1 else 0
         return slice(before + begin, before + end)
 
     def lead_table(self, number: int, trunk: Table) -> Table:
-        """Return the rows of the first rounds with which the table of a subgame begins.
+        """Return the rows of the first rounds that begin a subgame's table.
 
-        They are those of the boards that lead to the subgame.
+        The rows are those of the boards that lead to the subgame.
         """
         tree, flop = self.game.tree, int(self.cuts[number, 0])
         if self.trunk_rounds == 1:
@@ -230,14 +230,14 @@ class Subgames:
         return lru_cache(maxsize=1024)(partial(BettingPart.through, self.game.tree, self.trunk_rounds))
 
     def part(self, number: int) -> VectorTree:
-        """Return the part of the public tree that belongs to a subgame.
+        """Return a subgame's part of the public tree.
 
         It includes the parts of the first rounds that lead to the subgame.
         """
         return self.betting(number).within(flop_tree(self.game.tree, *self.cuts[number, :2].tolist()))
 
     def layouts(self, number: int | None = None, part: VectorTree | None = None) -> tuple[TableLayout, TableLayout]:
-        """Return how the table of a subgame is arranged, for each player.
+        """Return the layout of a subgame's table for each player.
 
         `part` is the subgame's part of the tree. Without a subgame, the layouts are those of the first rounds.
         """
@@ -257,14 +257,14 @@ class Subgames:
         return np.empty(0, np.int64)
 
     def rows_in(self, player: int, number: int, round_: int) -> IntArray:
-        """Return the rows of a player's decisions on a board, for one round of a subgame."""
+        """Return the rows of a player's decisions on a board in one round of a subgame."""
         begin, end = self.betting(number).rows[round_].tolist()
         rows: IntArray = self._own_rows[player][round_]
         first, last = np.searchsorted(rows, [begin, end])
         return np.asarray(rows[first:last] - begin)
 
     def locate_row(self, row: int) -> tuple[int, int, int]:
-        """Return where subgames store a row of the whole game's table: the subgame, the round and the row.
+        """Locate a row of the whole game's table: return its subgame, round and row there.
 
         The row counts within the subgame's table. The row must belong to a round after the trunk.
         """
@@ -286,7 +286,7 @@ class Subgames:
         """
 
     def rows_of(self, player: int, number: int, layout: TableLayout) -> tuple[list[PartRows], int]:
-        """Return which rows of a subgame's table a player's file stores.
+        """Return the rows of a subgame's table that a player's file stores.
 
         Also returns how many numbers these are.
         """
@@ -330,7 +330,7 @@ class Subgames:
         write: Callable[[LoadedSubgame, Values], None] | None = None,
         numbers: Iterable[int] | None = None,
     ) -> Iterator[Values]:
-        """Read, process and write subgames in parallel, and yield the values of each subgame in order.
+        """Read, process and write subgames in parallel, and yield each subgame's values in order.
 
         Parameters
         ----------
@@ -395,7 +395,7 @@ class Subgames:
         return self._tables.get()
 
     def scratch(self) -> SubgameMemory:
-        """Allocate memory for the tables of one subgame."""
+        """Allocate memory for one subgame's tables."""
         shape = self.rows, self.width
         return SubgameMemory(np.empty(shape, self.dtype), np.empty(shape, self.dtype), self.sums(self.rows))
 
@@ -408,7 +408,7 @@ class Subgames:
 
 
 def subgames_abreast(threads: int) -> int:
-    """Return how many subgames to load at the same time in order to keep all threads busy.
+    """Return the number of subgames to load at once, in order to keep all threads busy.
 
     Per thread, one is read, one is computed, and two are written.
     """
@@ -453,7 +453,7 @@ def _cuts(sizes: IntArray, size: int | None, *, together: bool) -> IntArray:
 
 
 def group_items(sizes: IntArray, size: int) -> list[tuple[int, int]]:
-    """Group consecutive items so that the groups have about the same total size.
+    """Group consecutive items into groups of about equal total size.
 
     Returns the begin and end of each group. A single item that is larger than `size` is a group of its own.
     """

@@ -1,4 +1,4 @@
-"""Run CFR with tables on the disks of several worker machines.
+"""CFR with tables on the disks of several worker machines.
 
 Each worker stores some subgames [Johanson16 chapter 9]. The head process stores the first rounds, called the *trunk*.
 Before a pass over the subgames it sends the trunk's strategy to all workers, and afterwards it receives the values of
@@ -87,7 +87,7 @@ def _timed(
 
 
 class SubgameWorker:
-    """A worker of CFR on disk, which stores the files of some subgames on its machine.
+    """A worker of CFR on disk, which stores some subgames' files on its machine.
 
     Parameters
     ----------
@@ -113,13 +113,13 @@ class SubgameWorker:
 
     @cached_property
     def real(self) -> Subgames:
-        """The same subgames with the game's original payoffs, for evaluation."""
+        """The same subgames with the game's original payoffs."""
         game = self.cut.game.game
         return self.make(game.real) if isinstance(game, TiltedGame) else self.cut
 
     @_timed
     def learn(self, numbers: Sequence[int], passes: int, trunk: Table, discount: Discount) -> Iterable[Values]:
-        """Update one player's regrets in some subgames, and yield the values of each.
+        """Update one player's regrets in some subgames, and yield each subgame's values.
 
         A subgame that has already finished this pass is not computed again: its values are in its file.
         """
@@ -128,7 +128,7 @@ class SubgameWorker:
 
     @_timed
     def replay(self, numbers: Sequence[int], passes: int, trunk: Table, discount: Discount) -> Iterable[None]:
-        """Repeat a pass over some subgames, because the worker that had done it was lost.
+        """Repeat a pass over some subgames after the loss of the worker that had done it.
 
         The values are not returned, because the head process has them.
         """
@@ -137,14 +137,14 @@ class SubgameWorker:
 
     @_timed
     def walk(self, numbers: Sequence[int], passes: int, trunk: Table, averaged: bool, real: bool) -> Iterable[Values]:
-        """Evaluate a strategy and best responses to it, and yield the values of some subgames."""
+        """Evaluate a strategy and best responses to it, and yield some subgames' values."""
         return DiskStrategy(self.real if real else self.cut, self.tables.store, passes, trunk, averaged).walk(numbers)
 
     @_timed
     def shares(
         self, numbers: Sequence[int], passes: int, trunk: Table, averaged: bool, cards: SharedCards
     ) -> Iterable[list[Array]]:
-        """Yield the strategy in each of the given subgames, as rounded integer probabilities."""
+        """Yield the strategy in the given subgames as rounded integer probabilities."""
         tables = self.cut.scratch()
         if self._means is None:
             assert isinstance(self.cut, BucketedSubgames)
@@ -156,14 +156,14 @@ class SubgameWorker:
 
     @_timed
     def save(self, numbers: Sequence[int], folder: Path) -> Iterable[list[int]]:
-        """Copy the files of some subgames to a folder, and yield their checksums."""
+        """Copy some subgames' files to a folder, and yield their checksums."""
         for number in numbers:
             copy_files(self.tables.store.files([number]), folder)
             yield self.tables.store.checksums_of(number)
 
     @_timed
     def restore(self, numbers: Sequence[int], folder: Path) -> Iterable[None]:
-        """Copy the files of some subgames from a folder, unless they are already there."""
+        """Copy some subgames' files from a folder, unless they are already there."""
         saved, here = SubgameStore.opened(folder, self.cut.fingerprint), self.tables.store
         passes = saved.read_trunk().passes
         for number in numbers:
@@ -184,7 +184,7 @@ def cut_game(dtype: str, size: int | None, trunk: int, threads: int, game: Game)
 
 
 class SharedCards(NamedTuple):
-    """The folders of card abstractions, from which every machine can load the same abstract game.
+    """The folders of card abstractions, from which every machine loads the same abstract game.
 
     All machines must be able to read the folders.
     """
@@ -198,7 +198,7 @@ class SharedCards(NamedTuple):
         return AbstractGame(game, load_abstractions(self.folders), self.actions)
 
     def cut(self, threads: int, game: Game) -> Subgames:
-        """Load the card abstractions, and return the abstract game, split into subgames."""
+        """Load the card abstractions, and return the abstract game split into subgames."""
         return BucketedSubgames.of(self.of(game), threads)
 
 
@@ -213,7 +213,7 @@ def _own_folder() -> Path:
 
 
 class SentTrunks:
-    """A record of what the head process has sent to workers, so that a new worker can replace a lost one.
+    """A record of the head process's messages, with which a new worker can repeat a lost worker's passes.
 
     With it, the new worker can repeat the passes of the lost one. The record is in memory, and moves to disk when it
     exceeds `IN_MEMORY` bytes.
@@ -224,13 +224,13 @@ class SentTrunks:
         finalize(self, self._file.close)
 
     def forget_all(self, since: int) -> None:
-        """Delete the record of all earlier passes. Recording starts again with pass number `since`."""
+        """Delete the record of earlier passes, and start again with pass number `since`."""
         self.since, self.discounts = since, []
         self._file.seek(0)
         self._file.truncate()
 
     def record(self, passes: int, trunk: Table, discount: Discount) -> None:
-        """Record what workers need for a pass: the regrets of the first rounds, and the discount factors.
+        """Record what a pass sends to workers: the first rounds' regrets, and the discount factors.
 
         With them, the pass can be repeated after a worker was lost.
         """
@@ -240,7 +240,7 @@ class SentTrunks:
             self._file.write(trunk.tobytes())
 
     def recall(self, passes: int, like: Table) -> tuple[Table, Discount]:
-        """Return what was recorded for a pass: the regrets of the first rounds, and the discount factors.
+        """Return the first rounds' regrets and the discount factors that were recorded for a pass.
 
         The regrets have the shape and type of `like`.
         """
@@ -251,7 +251,7 @@ class SentTrunks:
 
 
 class WorkerTables(SubgameTables):
-    """The tables of CFR on disk if the files of subgames are on the disks of workers.
+    """CFR's tables on disk, if workers keep the subgames' files on their own disks.
 
     Parameters
     ----------
@@ -301,7 +301,7 @@ class WorkerTables(SubgameTables):
     # ── the folder ──
 
     def open(self, folder: Path, warn: Callable[[str], None] = lambda what: None, run: str = "") -> None:
-        """Begin to store tables in a folder that all workers can reach, or resume from the files in it."""
+        """Start storing tables in a folder that all workers can reach, or resume from its files."""
         began = self.passes == 0
         super().open(folder.absolute(), warn, run)
         self._sent.forget_all(self.passes)
@@ -309,11 +309,11 @@ class WorkerTables(SubgameTables):
             self._behind = set(range(self.subgames.count))
 
     def open_store(self, folder: Path, *said: Any) -> SubgameStore:
-        """Return the object that reads the files in a folder to which workers copy their subgames."""
+        """Return the object that reads the shared folder to which workers copy their subgames."""
         return SharedStore(self.settle, folder, *said)
 
     def settle(self) -> None:
-        """Have all workers copy their files to the folder of the run, if they have newer ones."""
+        """Have all workers copy newer files to the run's folder."""
         if self.passes > self._sent.since:
             with self.store.lock():
                 if self.store.read_trunk().passes != self._sent.since:
@@ -329,13 +329,13 @@ class WorkerTables(SubgameTables):
     # ── workers ──
 
     def update_subgames(self, turn: Turn, discount: Discount) -> Iterator[tuple[slice, Values]]:
-        """Have all workers update their subgames, and yield the values of each subgame."""
+        """Have all workers update their subgames, and yield each subgame's values."""
         self._sent.record(self.passes, self.trunk, discount)
         found = self._ask("learn", self.passes, self.trunk, discount)
         return ((self.subgames.entry_slice(number), worth) for number, worth in enumerate(found))
 
     def shares(self, strategy: DiskStrategy, cards: SharedCards) -> list[list[Array]]:
-        """Have all workers convert a strategy to rounded integer probabilities, and return those of all subgames."""
+        """Have all workers convert a strategy to rounded integer probabilities, and return these."""
         return self._ask("shares", strategy.passes, strategy.trunk, strategy.averaged, cards)
 
     def _ask(self, method: str, *arguments: Any) -> list[Any]:
@@ -426,18 +426,18 @@ class WorkerTables(SubgameTables):
         return self._ask("walk", strategy.passes, strategy.trunk, strategy.averaged, real)
 
     def how_busy(self) -> list[tuple[str, float]]:
-        """Return, for each worker, the name of its machine and the share of time that it was busy."""
+        """Return the machine of each worker, and the share of time that the worker was busy."""
         wall, all_of = max(self.wall, 1e-9), zip(self.workers, self.busy, self.share_of, strict=True)
         return [(worker.where, min(1.0, float(busy) / wall)) for worker, busy, share in all_of if share]
 
     def describe_load(self) -> str:
-        """Describe in one line of text how much of the time workers were busy."""
+        """Describe in one line how much of the time workers were busy."""
         shares = [f"{busy:.0%}" for _, busy in self.how_busy()]
         lost = f"; lost on the way: {self.losses}" if self.losses else ""
         return f"workers ({self.engine.name}): {len(shares)}, at work {', '.join(shares)} of the time{lost}"
 
     def close(self) -> None:
-        """Have the workers delete their files, and shut down the engine that runs them."""
+        """Have the workers delete their files, and shut down their engine."""
         for worker, share in zip(self.workers, self.share_of, strict=True):
             with suppress(EngineError):  # one that is lost
                 if share:
@@ -446,18 +446,18 @@ class WorkerTables(SubgameTables):
 
 
 class SharedStore(SubgameStore):
-    """A folder with the files of subgames, to which workers copy newer files before it is read."""
+    """A folder with the subgames' files, to which workers copy newer files before it is read."""
 
     def __init__(self, settle: Callable[[], None], folder: Path, *said: Any) -> None:
         super().__init__(folder, *said)
         self.settle = settle
 
     def open(self, number: int, player: int, passes: int) -> KeptNumbers:
-        """Read the file of a player and a subgame, after workers have copied their newer files."""
+        """Read a player's file of a subgame, after workers have copied newer files."""
         self.settle()
         return super().open(number, player, passes)
 
     def copy_to(self, folder: Path, game: str) -> None:
-        """Put all files into another folder, after workers have copied their newer files."""
+        """Put all files into another folder, after workers have copied newer files."""
         self.settle()
         super().copy_to(folder, game)

@@ -1,4 +1,4 @@
-"""Store tables without equivalent hands while a solver runs, and show them to callers with all hands.
+"""Store tables without equivalent hands during solving, and show them to callers with all hands.
 
 See `kilt.tree.strength_order`.
 """
@@ -13,7 +13,7 @@ from kilt.tree.vector_arrays import ArrangedTable, Table, TableLayout
 
 
 class DistinctHandTables:
-    """Tables in which a solver sorts hands by strength while it runs. Callers see hands in the usual order.
+    """Tables whose hands a solver sorts by strength. Callers see them in the usual order.
 
     Tables sorted by strength contain only distinct hands.
 
@@ -38,11 +38,11 @@ class DistinctHandTables:
         self._by_hand, self._apart = (every, dict[int, Table]()) if game.given else (dict[int, Table](), every)
 
     def as_stored(self, table: Table) -> Table | ArrangedTable:
-        """Return a table in its present layout: distinct hands sorted by strength, or all hands."""
+        """Return a table in its present layout, with distinct hands by strength or with all hands."""
         return ArrangedTable.of(table, self.layouts) if id(table) in self._apart else table
 
     def restore_order(self, table: Table) -> Table:
-        """Return a table with its hands in the usual order, one column for each hand.
+        """Return a table with its hands in the usual order, one per column.
 
         The table keeps this order until `to_distinct_hands` is called.
         """

@@ -1,4 +1,4 @@
-"""Run CFR-BR, or CFR with sampled boards, on games with too many boards for memory.
+"""CFR-BR, or CFR with sampled boards, for games with too many boards for memory.
 
 See [Johanson16 §4.3]. An iteration of CFR-BR takes these steps for each seat:
 
@@ -43,20 +43,20 @@ from kilt.tree.walks import Scheme
 
 
 class Draw(NamedTuple):
-    """A random sample of boards, with the public tree of the play on these boards."""
+    """A random sample of boards, with its public tree."""
 
     boards: tuple[int, ...]  # the sampled boards, numbered over all rounds
     tree: VectorTree  # the sampled boards and all later ones
     layouts: tuple[TableLayout, TableLayout]  # of both players' tables there
 
     def columns(self, seat: int, r: int) -> IntArray:
-        """Return which buckets a player can have on the sampled boards of a round."""
+        """Return a player's possible buckets on a round's sampled boards."""
         first, end = self.tree.board_start[r : r + 2]
         return np.unique(self.layouts[seat].bucket[first:end]).astype(np.int64)
 
 
 class Trunk(NamedTuple):
-    """The arrangement of the opponent's table in CFR-BR: the first rounds, then the best responses.
+    """The layout of the opponent's table in CFR-BR: the first rounds, then the best responses.
 
     The rows of the first rounds, for all boards, precede those of the best responses.
     """
@@ -67,7 +67,7 @@ class Trunk(NamedTuple):
 
     @classmethod
     def after_rounds(cls, game: VectorGame, rounds: int) -> Trunk:
-        """Return the layout of a table for an opponent who learns a strategy for the first `rounds` rounds only.
+        """Return the table layout for an opponent who learns only in the first `rounds` rounds.
 
         In later rounds, it plays best responses.
         """
@@ -79,12 +79,12 @@ class Trunk(NamedTuple):
         return cls(rounds, tuple(rows), (0, *np.cumsum(sizes).tolist()))
 
     def first_row(self, tree: VectorTree, boards: tuple[int, ...], r: int) -> int:
-        """Return the first row of a sampled board in the opponent's table."""
+        """Return the first row for a sampled board in the opponent's table."""
         board = boards[r - 1] - int(tree.board_start[r]) if r else 0
         return self.start[r] + board * self.rows[r]
 
     def layout(self, tree: VectorTree, draw: Draw) -> TableLayout:
-        """Return the arrangement of the opponent's table for the boards of a sample.
+        """Return the layout of the opponent's table for a sample of boards.
 
         The best responses on one board follow those on another.
         """
@@ -98,13 +98,13 @@ class Trunk(NamedTuple):
 
 
 def require_unpredicted(variant: Variant) -> None:
-    """Raise GameError if a variant of CFR predicts regrets, which sampled boards do not allow."""
+    """Raise GameError for variants of CFR that predict regrets, which sampled boards rule out."""
     if variant.predictive:
         raise GameError("variants cannot predict from sampled boards: use cfr, cfr+ or linear")
 
 
 class SampledBoardTables(TableState, PartTables):
-    """The tables of CFR-BR or CFR with sampled boards, for players who see buckets.
+    """The tables of CFR-BR, or of CFR with sampled boards, for players who see buckets.
 
     Buckets are looked up only for the boards that are sampled. Against a best response, boards are sampled at the end
     of its trunk. In self-play, boards of all rounds are sampled: public chance sampling.
@@ -138,7 +138,7 @@ class SampledBoardTables(TableState, PartTables):
         self._tasks = np.array([learn, np.repeat([FOLLOW, ANSWER], [self.where.rounds, rounds - self.where.rounds])])
 
     def prepare(self, variant: Variant) -> None:
-        """Allocate the tables of the players and of the opponent, filled with zeros."""
+        """Allocate empty tables for the players and the opponent."""
         require_unpredicted(variant)
         self._regret, self._total = self.bucketed.table(), self.bucketed.table()
         self._sums = np.zeros((1, *self._regret.shape))
@@ -148,17 +148,17 @@ class SampledBoardTables(TableState, PartTables):
 
     @property
     def regret(self) -> Table:
-        """The regrets of the players: one row for each action, and one column for each bucket."""
+        """The players' regrets, with one row per action and one column per bucket."""
         return self._regret
 
     @property
     def total(self) -> Table:
-        """The sums of the players' strategies: one row for each action, and one column for each bucket."""
+        """The sums of the players' strategies, with one row per action and one column per bucket."""
         return self._total
 
     @property
     def trunk(self) -> Table:
-        """The regrets of the opponent in the first rounds: one row for each action, and one column for each hand.
+        """The opponent's regrets in the first rounds, with one row per action and one column per hand.
 
         In later rounds, the opponent plays a best response.
         """
@@ -177,12 +177,12 @@ class SampledBoardTables(TableState, PartTables):
         return tuple(scope.board[1 : rounds + 1].tolist())
 
     def build_draw(self, boards: tuple[int, ...]) -> Draw:
-        """Build the public tree for a sample of boards, and look up the buckets of all hands."""
+        """Build the public tree of a sample of boards, and look up all hands' buckets."""
         part = drawn_tree(self.vectors.tree, boards)
         return Draw(boards, part, bucket_layouts(self.vectors, self.cards, part))
 
     def run_independent_passes(self, work: Callable[[Sequence[Turn]], None]) -> None:
-        """Let each of the players learn on a separate sample of boards, in parallel if possible."""
+        """Let each player learn on a separate sample of boards, in parallel if possible."""
         self._draws = [self.build_draw(self.sample_boards(2 * self.iterations + seat)) for seat in (0, 1)]
         if self.self_play:
             super().run_independent_passes(work)
@@ -204,7 +204,7 @@ class SampledBoardTables(TableState, PartTables):
         yield slice(None), self.vectors.part_values(turn.player, walk, self._draws[turn.offset].tree, self.dtype)
 
     def prepare_trunk_pass(self, turn: Turn, discount: Discount) -> Learning:
-        """Prepare the part of a CFR pass that updates a player's regrets in the first rounds."""
+        """Prepare the pass of CFR that updates a player's regrets in the first rounds."""
         draw, noise = self._draws[turn.offset], self.vectors.tree.noise
         own, theirs = self._seat(turn.own, turn.offset), self._seat(turn.theirs, turn.offset)
         walk = learning_walk(draw.tree, turn.player, self._tasks[turn.task], own, theirs, discount)
@@ -237,9 +237,9 @@ class SampledBoardTables(TableState, PartTables):
         ]
 
     def average(self) -> Array:
-        """Return the average strategy as a table of weights, with one row per action and one column per bucket."""
+        """Return the average strategy as weights, with one row per action and one column per bucket."""
         return self.total
 
     def current(self) -> Array:
-        """Return the current strategy as a table like that of `average`, in which negative weights count as 0."""
+        """Return the current strategy as a table of weights, where negative weights count as 0."""
         return self.regret

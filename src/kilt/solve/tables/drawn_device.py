@@ -1,4 +1,4 @@
-"""Run CFR-BR with sampled boards on a GPU, with all tables in its memory.
+"""CFR-BR with sampled boards on a GPU, with all tables in GPU memory.
 
 The kernels of `tree.gpu.device` compute the rounds before the last, and those of `tree.gpu.flops` compute the last
 round. The latter record the responses, the reach at the player's decisions, and the values of actions.
@@ -39,7 +39,7 @@ FOUND = 1 << 32  # size in bytes of the buffer for records of the last round
 
 
 class Members(NamedTuple):
-    """The hands on all boards of a round in GPU memory, sorted by bucket."""
+    """The hands on all of a round's boards in GPU memory, sorted by bucket."""
 
     items: Any  # board · hands + hand; in the last round the hand's rank by strength replaces the hand
     begin: Any  # [present bucket + 1] first index into `items`
@@ -48,7 +48,7 @@ class Members(NamedTuple):
 
 
 class DrawOnDevice(NamedTuple):
-    """A sample of boards in GPU memory, with the data that a pass of CFR-BR needs."""
+    """A sample of boards in GPU memory, with the data for a pass of CFR-BR."""
 
     first_rows: tuple[int, ...]  # [round of the trunk] first row in the opponent's table
     boards: FlopOnDevice
@@ -57,7 +57,7 @@ class DrawOnDevice(NamedTuple):
 
 
 class OwnDecisions(NamedTuple):
-    """The decisions of one player in one round, as arrays in GPU memory."""
+    """One player's decisions in one round, as arrays in GPU memory."""
 
     number: Any  # [decision] number among all decisions of the game
     count: Any  # [decision] number of actions
@@ -66,7 +66,7 @@ class OwnDecisions(NamedTuple):
 
 
 class DeviceDraws(DeviceFlops):
-    """A game in GPU memory, with the tables of CFR-BR, which are updated on samples of boards.
+    """A game in GPU memory, with tables of CFR-BR that are updated on samples of boards.
 
     Parameters
     ----------
@@ -91,7 +91,7 @@ class DeviceDraws(DeviceFlops):
         self.regret, self.total = (self.cupy.zeros(self._chances.shape, np.float64) for _ in range(2))
 
     def prepare_draw(self, draw: Draw, seat: int) -> DrawOnDevice:
-        """Copy a sample of boards and the buckets of its hands to the GPU.
+        """Copy a sample of boards with its hands' buckets to the GPU.
 
         Several threads may call this method at the same time.
         """
@@ -122,7 +122,7 @@ class DeviceDraws(DeviceFlops):
         return Members(items, edges, column, len(begin))
 
     def update_opponent(self, draw: DrawOnDevice, seat: int, discount: Discount) -> None:
-        """Update a player's opponent: it learns in the first rounds, and plays best responses in the others.
+        """Update a player's opponent, who learns in the first rounds and best-responds in later ones.
 
         The player's strategy is added to the player's average.
         """
@@ -148,7 +148,7 @@ class DeviceDraws(DeviceFlops):
         self.pull_values(there, player, pulls, (self._roots, last))
 
     def learn(self, draw: DrawOnDevice, seat: int, discount: Discount) -> None:
-        """Update the regrets of one player, who plays against the opponent that `update_opponent` has prepared."""
+        """Update a player's regrets against the opponent from `update_opponent`."""
         boards, noted, own = draw.boards, self._noted(discount), self._own_decisions[seat]
         rounds = [self._with_room(r, empty) for r, empty in enumerate(boards.rounds)]
         there, tables = self._opponents(draw, rounds)
@@ -286,7 +286,7 @@ class DeviceDraws(DeviceFlops):
         return found
 
     def to_device(self, table: Table) -> Any:
-        """Copy a strategy table to the GPU, in the order in which the GPU stores it."""
+        """Copy a strategy table to the GPU, in the GPU's order."""
         every = np.concatenate(self._decisions)
         packed = np.zeros(self._chances.shape)
         for a in range(self._actions):
@@ -295,7 +295,7 @@ class DeviceDraws(DeviceFlops):
         return self._put(packed)
 
     def on_host(self, packed: Any, table: Table) -> Table:
-        """Copy a table from the GPU to a given NumPy array, and return this array."""
+        """Copy a table from the GPU to a given NumPy array, and return it."""
         every, found = np.concatenate(self._decisions), self.cupy.asnumpy(packed)
         for a in range(self._actions):
             there = every[:, 2] > a
@@ -303,7 +303,7 @@ class DeviceDraws(DeviceFlops):
         return table
 
     def set_regrets(self, regret: Table) -> None:
-        """Set the regrets of both players, and compute their strategies by regret matching."""
+        """Set both players' regrets, and compute their strategies by regret matching."""
         self.regret, self._chances = self.to_device(regret), self._put(self._packed(regret))
 
     def _require_memory(self, columns: int) -> None:
@@ -329,7 +329,7 @@ def _weights(part: VectorTree) -> list[Array]:
 
 
 class GpuSampledBoardTables(SampledBoardTables):
-    """The tables of CFR-BR with sampled boards, in GPU memory.
+    """The tables of CFR-BR with sampled boards in GPU memory.
 
     Runs can resume from their checkpoints on a CPU or a GPU.
     """
@@ -369,22 +369,22 @@ class GpuSampledBoardTables(SampledBoardTables):
 
     @property
     def regret(self) -> Table:
-        """The regrets of the players as a NumPy array: one row for each action, one column for each bucket."""
+        """The players' regrets as a NumPy array, with one row per action and one column per bucket."""
         return self._device.on_host(self._device.regret, self.bucketed.table())
 
     @property
     def total(self) -> Table:
-        """The sums of the players' strategies as a NumPy array: one row per action, one column per bucket."""
+        """The sums of the players' strategies as a NumPy array, with one row per action and one column per bucket."""
         return self._device.on_host(self._device.total, self.bucketed.table())
 
     @property
     def trunk(self) -> Table:
-        """The regrets of the opponent in the first rounds as a NumPy array: one row per action, one column per hand."""
+        """The opponent's first-round regrets as a NumPy array, with one row per action and one column per hand."""
         found: Table = self._device.cupy.asnumpy(self._device.other)
         return found
 
     def restore(self, state: dict[str, npt.NDArray[Any]]) -> None:
-        """Load the arrays of a checkpoint, which a CPU or a GPU may have saved."""
+        """Load a checkpoint's arrays, from a CPU or a GPU."""
         device = self._device
         device.set_regrets(state["regret"])
         device.total = device.to_device(state["total"])

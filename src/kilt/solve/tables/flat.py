@@ -1,4 +1,4 @@
-"""Run CFR on small games whose whole tree fits into memory, visiting every node in each iteration.
+"""CFR on small games whose whole tree fits into memory, with a visit to every node per iteration.
 
 An iteration updates the players in turn. It passes the reach of chance and the opponent down the tree, passes
 counterfactual values up, and at each information set adds to the regret of each action its value minus that of the
@@ -41,7 +41,7 @@ from kilt.tree.walk_kernels import own_reach
 
 
 class FlatTables(TableState, Tables):
-    """The regrets and average strategies of a small game, with a number for each action of an information set.
+    """A small game's regrets and average strategies, with a number for each action of an information set.
 
     Parameters
     ----------
@@ -103,11 +103,11 @@ class FlatTables(TableState, Tables):
         self.iterations += len(rows)
 
     def average(self) -> FloatArray:
-        """Return the average strategy, with one probability for each action of each information set."""
+        """Return the average strategy, with a probability for each action of each information set."""
         return normalised(self.total, self.nodes)
 
     def current(self) -> FloatArray:
-        """Return the strategy that the players will use in the next iteration.
+        """Return the strategy of the next iteration.
 
         It has one probability for each action of each information set.
         """

@@ -1,4 +1,4 @@
-"""Run CFR iterations on a small game tree in compiled code."""
+"""Compiled CFR iterations on a small game tree."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from kilt.tree.walk_kernels import ROUNDING, Choice, own_reach, pull_values, pus
 def match_regrets(
     nodes: FlatNodes, player: int, regret: FloatArray, expected: FloatArray, strategy: FloatArray
 ) -> None:
-    """Compute a player's strategy from regrets by regret matching.
+    """Compute a player's strategy by regret matching.
 
     Probabilities are proportional to positive regrets, or equal if there are none. `expected`, a predictive minimiser's
     estimate of the next iteration's regret, is added to the regrets first.
@@ -42,7 +42,7 @@ def update(
     expected: FloatArray,
     average: FloatArray,
 ) -> None:
-    """Add the regrets and the strategy of one iteration to their discounted sums.
+    """Add an iteration's regrets and strategy to their discounted sums.
 
     The strategy is weighted by `reach`.
     """

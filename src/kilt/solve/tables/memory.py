@@ -1,4 +1,4 @@
-"""Run CFR with tables in memory, in any variant, with or without sampling, against any opponent.
+"""CFR with tables in memory: any variant, any opponent, with or without sampling.
 
 All options can be combined: a game unabstracted or with a card abstraction for each player [Johanson16 chapter 5], all
 boards and hands or sampled ones, and the opponents of `opponents`. All hands of a bucket play the bucket's strategy,
@@ -58,7 +58,7 @@ def iterate(
     sums: FloatArray,
     result: FloatArray,
 ) -> None:
-    """Run CFR iterations on a public tree in compiled code, one after the other.
+    """Run CFR iterations on a public tree in compiled code.
 
     Each row of `rows` has the discount factors of an iteration. An iteration makes a pass over the tree for each of
     `turns`, whose columns are the fields of `Turn`. Small games spend more time between passes than in them; this loop
@@ -89,7 +89,7 @@ def iterate(
 def learning_walk(
     tree: VectorTree, player: int, tasks: IntArray, own: PlayerTables, theirs: PlayerTables, discount: Discount
 ) -> CompiledWalk:
-    """Return a compiled function that runs a pass of CFR in which a given player learns.
+    """Return a compiled function for a pass of CFR in which a given player learns.
 
     `VectorGame.run` divides the pass among threads. The pass is an `iterate` of one turn, so that one kernel is
     compiled for games of all sizes. The exception is two tables of different types, between which an iteration cannot
@@ -111,7 +111,7 @@ def player_tables(
     layouts: tuple[TableLayout, TableLayout],
     restriction: Restriction | None,
 ) -> list[PlayerTables]:
-    """Return the tables of each player as arrays for compiled code.
+    """Return each player's tables as arrays for compiled code.
 
     One of the players may be restricted to a fixed strategy.
 
@@ -150,7 +150,7 @@ def player_tables(
 
 
 class TreeTables(TableState, Tables):
-    """The regrets and average strategies of a game in memory, with one column per hand or per bucket.
+    """A game's regrets and average strategies in memory, with one column per hand or per bucket.
 
     Parameters
     ----------
@@ -200,7 +200,7 @@ class TreeTables(TableState, Tables):
         self._tasks = np.array([np.full(len(self._tree.rows), FOLLOW), self.opponent.tasks])
 
     def prepare(self, variant: Variant) -> None:
-        """Allocate the tables that a variant of CFR needs, filled with zeros."""
+        """Allocate empty tables for a variant of CFR."""
         game, predictive, apart = self._vectors, variant.predictive > 0, self.opponent.is_separate
         if self._restriction and (apart or predictive):
             raise GameError("a restricted opponent needs self-play and a variant without prediction: use cfr or cfr+")
@@ -222,27 +222,27 @@ class TreeTables(TableState, Tables):
 
     @property
     def regret(self) -> Table:
-        """The regrets of the players, in the same rows and columns as the game's strategies."""
+        """The players' regrets, in the layout of the game's strategies."""
         return self._arranged.restore_order(self._regret)
 
     @property
     def next(self) -> Table:
-        """The table on which regret matching bases the next strategy: regrets, or predicted regrets."""
+        """The basis of the next strategy for regret matching: regrets, or predicted regrets."""
         return self._arranged.restore_order(self._next)
 
     @property
     def total(self) -> Table:
-        """The sums of the players' strategies over all iterations, or the table `next` if no average is stored."""
+        """The sums of the players' strategies over all iterations, or the table `next` without an average."""
         return self._arranged.restore_order(self._total)
 
     def set_regrets(self, row: int, regrets: FloatArray) -> None:
-        """Set the regrets (actions, hands) of the decision whose first row is `row`, to start from a known strategy."""
+        """Set the regrets (actions, hands) from row `row` on, in order to start from a known strategy."""
         # Tables of the last round must be ordered by hand.
         table = self._regret if row < self._tree.table_start[-2] else self.regret
         table[row : row + len(regrets)] = regrets
 
     def run(self, rows: FloatArray, predictive: float) -> None:
-        """Run CFR iterations, one after the other in compiled code if a single thread can do all the work."""
+        """Run CFR iterations, in compiled code if one thread can do all the work."""
         game, scheme, stride = self._vectors, self.scheme, self.opponent.stride
         alone = game.threads == 1 or len(game.tree.rows) == 1 or (scheme.boards and not self.opponent.is_separate)
         if not alone or self.other.dtype != self._regret.dtype:
@@ -257,14 +257,14 @@ class TreeTables(TableState, Tables):
         self.iterations += len(rows)
 
     def run_independent_passes(self, work: Callable[[Sequence[Turn]], None]) -> None:
-        """Let both players learn in an iteration, in parallel if each has a separate opponent."""
+        """Let both players learn in an iteration, in parallel if each has its own opponent."""
         if self.opponent.is_separate:
             self._vectors.call_for_seats(lambda seat: work(self.groups[seat]), self.scheme)
         else:
             super().run_independent_passes(work)
 
     def learn(self, turn: Turn, discount: Discount) -> None:
-        """Update one player's regrets and the opponent's average strategy, on several threads."""
+        """Update one player's regrets and the opponent's average strategy on several threads."""
         self._arranged.to_distinct_hands()
         game, own, theirs = self._vectors, self._tables[turn.own], self._tables[turn.theirs]
         learning = learning_walk(self._tree, turn.player, self._tasks[turn.task], own, theirs, discount)
@@ -280,7 +280,7 @@ class TreeTables(TableState, Tables):
             learn_root(self._root, result, discount, self._tree.prior)
 
     def restore(self, state: dict[str, Array]) -> None:
-        """Load the arrays of a checkpoint, which an older version of kilt may have saved."""
+        """Load a checkpoint's arrays, even from an older version of kilt."""
         super().restore(with_present_names(state, self.seed))
         if self._root.player >= 0:
             begin_game(self._root, self._tree.prior)
@@ -288,13 +288,13 @@ class TreeTables(TableState, Tables):
             restrict(seat)
 
     def stored_average(self) -> Table | ArrangedTable:
-        """Return the average strategy in its present layout: hands sorted by strength, or in the usual order."""
+        """Return the average strategy in its present layout, with hands by strength or in the usual order."""
         return self._arranged.as_stored(self._total)
 
     def average(self) -> Table:
-        """Return the average strategy as a table of weights, which need not sum to 1."""
+        """Return the average strategy as weights, which need not sum to 1."""
         return self.total
 
     def current(self) -> Table:
-        """Return the strategy of the next iteration as a table of weights."""
+        """Return the strategy of the next iteration as weights."""
         return self.next

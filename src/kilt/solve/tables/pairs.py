@@ -1,4 +1,4 @@
-"""Store the tables of CFR for abstract games that are described by pairs of bucket sequences."""
+"""CFR's tables for abstract games that are given by pairs of bucket sequences."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ NOBODY = -1
 
 
 class PairTables(TableState, Tables):
-    """The tables of CFR for an abstract game that is described by pairs of bucket sequences.
+    """The tables of CFR for an abstract game that is given by pairs of bucket sequences.
 
     Parameters
     ----------
@@ -50,7 +50,7 @@ class PairTables(TableState, Tables):
             self._played += self._fixed
 
     def state(self) -> dict[str, Array]:
-        """Return the arrays to save in a checkpoint, from which a CPU or a GPU can resume the run."""
+        """Return the arrays for a checkpoint, from which a CPU or a GPU can resume."""
         tables = {name: self.game.on_host(getattr(self, name)) for name in self.KEPT}
         return {**tables, "iterations": np.asarray(self.iterations)}
 
@@ -61,7 +61,7 @@ class PairTables(TableState, Tables):
         self._restrict()
 
     def learn(self, turn: Turn, discount: Discount) -> None:
-        """Update the regrets of one player and the average strategy of the opponent in one pass."""
+        """Update one player's regrets and the opponent's average strategy in one pass."""
         game, other, coin = self.game, 1 - turn.player, self._held.coin
         player, strategy, played = turn.player, self.strategy, self._played
         # A coin tossed before the game chooses between the opponent's fixed and learnt strategies.
@@ -82,7 +82,7 @@ class PairTables(TableState, Tables):
         self._restrict()
 
     def average(self) -> FloatArray:
-        """Return the average strategy. It is uniform at information sets that were never reached."""
+        """Return the average strategy, which is uniform at information sets never reached."""
         return self.game.normalised(self.total)
 
     def current(self) -> FloatArray:

@@ -1,4 +1,4 @@
-"""Define CFR tables that are updated in parts: all subgames one by one, then the first rounds."""
+"""CFR tables that are updated in parts: each subgame in turn, then the first rounds."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Values = FloatArray  # [chance node of the trunk, hand] values of a part
 
 
 class Learning(NamedTuple):
-    """A prepared pass of CFR in which a player learns, and the step that updates the tables afterwards."""
+    """A prepared pass of CFR for one player, and the step that updates the tables after it."""
 
     walk: CompiledWalk
     enter: Callable[[], None]  # does nothing without buckets
@@ -40,7 +40,7 @@ class PartTables(Tables):
     trunk_rounds: int = 1
 
     def learn(self, turn: Turn, discount: Discount) -> None:
-        """Update one player's regrets: first in all subgames, then in the first rounds."""
+        """Update one player's regrets in all subgames, then in the first rounds."""
         tree, rounds = self.vectors.tree, self.trunk_rounds
         entries = np.diff(tree.entry_start)[rounds] * np.diff(tree.board_start)[rounds - 1]
         values = np.zeros((entries, self.vectors.shape[1]))
@@ -52,18 +52,18 @@ class PartTables(Tables):
 
     @abstractmethod
     def update_subgames(self, turn: Turn, discount: Discount) -> Iterable[tuple[slice, Values]]:
-        """Update one player's regrets in all subgames, and yield the values of each subgame in order.
+        """Update one player's regrets in all subgames, and yield each subgame's values in order.
 
         Each item is the chance nodes that lead to a subgame, and their values.
         """
 
     @abstractmethod
     def prepare_trunk_pass(self, turn: Turn, discount: Discount) -> Learning:
-        """Prepare the part of a CFR pass that updates a player's regrets in the first rounds."""
+        """Prepare the pass of CFR that updates a player's regrets in the first rounds."""
 
 
 def require_unsigned(variant: Variant, what: str) -> None:
-    """Raise GameError if a variant of CFR has negative or predicted regrets.
+    """Raise GameError for variants of CFR with negative or predicted regrets.
 
     Unsigned tables cannot store them.
     """

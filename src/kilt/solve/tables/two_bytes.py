@@ -1,4 +1,4 @@
-"""Run CFR on public trees with tables that store each number in two bytes instead of four.
+"""CFR on public trees with tables of two-byte numbers instead of four-byte ones.
 
 The numbers of a decision on a board are multiples of a common power of two, which takes one more byte, as in the tables
 of `tree.gpu.compact`. Rounding is random, so that errors have mean 0. The first round is small and stays in single
@@ -66,7 +66,7 @@ SINGLE = np.float32  # precision of the first round, and of unpacked entries
 
 @dataclass
 class PackedTable:
-    """A strategy table with two bytes for each number. The first round has four bytes.
+    """A strategy table of two-byte numbers, with four-byte ones in the first round.
 
     The entries of a part begin with empty rows for the first round. They are either in the part's arrangement, as walks
     need them, or in rows of all hands by number, as checkpoints have them.
@@ -79,7 +79,7 @@ class PackedTable:
 
 
 class TreePart(NamedTuple):
-    """The part of a game that follows a board of the second round, and the layouts of its tables.
+    """The part of a game after a board of the second round, with its tables' layouts.
 
     Rows of the first round come first in these tables.
     """
@@ -101,7 +101,7 @@ def _mapped(rows: int, hands: int) -> npt.NDArray[np.uint16]:
 
 
 class TwoByteGame(EvaluableGame):
-    """A game on its public tree whose tables have two bytes for each number after the first round.
+    """A game on its public tree whose tables have two-byte numbers after the first round.
 
     Parameters
     ----------
@@ -181,7 +181,7 @@ class TwoByteGame(EvaluableGame):
         return PackedTable(early, entries, [np.zeros(len(part.decisions.actor), np.uint8) for part in self.parts])
 
     def arrange(self, table: PackedTable, *, by_hand: bool = False) -> None:
-        """Sort the hands in a table by strength, as passes of CFR need them, or restore their usual order."""
+        """Sort a table's hands by strength, as CFR needs them, or restore their usual order."""
 
         def convert(number: int) -> None:
             self._convert(self.parts[number], table.entries[number], by_strength=not by_hand)
@@ -195,7 +195,7 @@ class TwoByteGame(EvaluableGame):
             convert_table(part.tree, work, table, part.layouts, by_strength=by_strength)
 
     def on_host(self, table: PackedTable, to: Table | None = None) -> Table:
-        """Convert a table with two bytes for each number to a NumPy array with four.
+        """Convert a table of two-byte numbers to a NumPy array of four-byte ones.
 
         It has rows by board and action, and columns by hand.
 
@@ -226,7 +226,7 @@ class TwoByteGame(EvaluableGame):
         return found
 
     def read(self, part: TreePart, table: PackedTable, own: Table, player: int = EVERY) -> None:
-        """Unpack a part of a two-byte table into a table with four bytes for each number.
+        """Unpack a part of a two-byte table into a table of four-byte numbers.
 
         The part includes the first round. The decisions are those of one player or of both.
         """
@@ -247,7 +247,7 @@ class TwoByteGame(EvaluableGame):
         write_entries(numbers, bits, part.decisions, player, drawn, self._draws, DRAWS, entries, powers)
 
     def walked(self, part: TreePart, own: Table) -> ArrangedTable:
-        """Return an unpacked table of a part of the game, with the layouts of both players."""
+        """Return an unpacked table for a part of the game, with both players' layouts."""
         return ArrangedTable.of(own, part.layouts)
 
     @contextmanager
@@ -260,7 +260,7 @@ class TwoByteGame(EvaluableGame):
             self._scratch.put(found)
 
     def map_parts(self, work: Callable[[TreePart, Table, Table], FloatArray]) -> Iterator[FloatArray]:
-        """Apply a function to all parts of the game in parallel, and yield the results in order.
+        """Apply a function to all parts of the game in parallel, and yield its results in order.
 
         `work` is the function. Each call gets two scratch tables.
         """
@@ -273,11 +273,11 @@ class TwoByteGame(EvaluableGame):
 
     @property
     def is_general_sum(self) -> bool:
-        """Whether the game is not zero-sum, because of rake or modified payoffs."""
+        """Whether the game is not zero-sum, as with rake or modified payoffs."""
         return self.game.is_general_sum
 
     def worth(self, player: int, task: int, table: PackedTable) -> float:
-        """Return what a player wins by following a strategy, or by playing a best response to it.
+        """Return a player's winnings with a strategy, or with a best response to it.
 
         The unit is chips per game.
         """
@@ -326,7 +326,7 @@ class TwoByteGame(EvaluableGame):
             return self.game.block_values(self.walked(part, own), shifted, tasks, tree=part.tree)
 
     def read_rows(self, table: PackedTable, rows: slice) -> Table:
-        """Return one decision of a two-byte table with four bytes for each number, and a column for each hand."""
+        """Return one decision of a two-byte table as four-byte numbers, with a column for each hand."""
         if rows.start < self.early:
             return table.early[rows]
         self.arrange(table)
@@ -351,7 +351,7 @@ class TwoByteGame(EvaluableGame):
 
 @dataclass(frozen=True)
 class TwoByteProblem(VectorProblem):
-    """A game to solve with tables that have two bytes for each number. Saved strategies have the usual format."""
+    """A game to solve with two-byte tables. Saved strategies have the usual format."""
 
     @cached_property
     def walker(self) -> TwoByteGame | CompactGame:
@@ -363,9 +363,9 @@ class TwoByteProblem(VectorProblem):
         return CompactGame(self.game)
 
     def save(self, path: Path, strategy: Any, **figures: Any) -> None:
-        """Save a strategy to a folder, in single precision.
+        """Save a strategy to a folder in single precision.
 
-        It is converted in a temporary file to save memory.
+        The strategy is converted in a temporary file to save memory.
         """
         with artifact.os_errors(f"{path} cannot be written"), TemporaryFile(dir=path.parent) as file:
             table = self.walker.on_host(strategy, np.memmap(file, SINGLE, "w+", shape=self.game.shape))
@@ -373,7 +373,7 @@ class TwoByteProblem(VectorProblem):
 
 
 class TwoByteTables(PartTables):
-    """The regrets and average strategies of a game, with two bytes for each number.
+    """A game's regrets and average strategies as two-byte numbers.
 
     Parameters
     ----------
@@ -395,13 +395,13 @@ class TwoByteTables(PartTables):
         self.regret, self.total = self.game.table(), self.game.table()
 
     def update_subgames(self, turn: Turn, discount: Discount) -> Iterator[tuple[slice, Values]]:
-        """Update one player's regrets in all parts of the tree in parallel, and yield the values of each part."""
+        """Update one player's regrets in all parts of the tree, and yield each part's values."""
         self.game.arrange(self.regret)
         self.game.arrange(self.total)
         return ((slice(None), worth) for worth in self.game.map_parts(partial(self._learn, turn.player, discount)))
 
     def prepare_trunk_pass(self, turn: Turn, discount: Discount) -> Learning:
-        """Prepare the part of a CFR pass that updates a player's regrets in the first round."""
+        """Prepare the pass of CFR that updates a player's regrets in the first round."""
         early = ArrangedTable(self.regret.early, self.vectors.layouts), self.total.early
         return Learning(self._walk(turn.player, discount, self.vectors.tree, *early), lambda: None)
 
@@ -425,15 +425,15 @@ class TwoByteTables(PartTables):
         return values
 
     def average(self) -> Any:
-        """Return the average strategy as a table with two bytes for each number."""
+        """Return the average strategy as a table of two-byte numbers."""
         return self.total
 
     def current(self) -> Any:
-        """Return the strategy of the next iteration as a table with two bytes for each number."""
+        """Return the strategy of the next iteration as a table of two-byte numbers."""
         return self.regret
 
     def state(self) -> dict[str, npt.NDArray[np.generic]]:
-        """Return the arrays to save in a checkpoint."""
+        """Return the arrays for a checkpoint."""
         kept: dict[str, npt.NDArray[np.generic]] = {"iterations": np.asarray(self.iterations)}
         for name, table in (("regret", self.regret), ("total", self.total)):
             self.game.arrange(table, by_hand=True)

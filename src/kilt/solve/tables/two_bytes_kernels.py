@@ -1,4 +1,4 @@
-"""Convert tables to two-byte fixed-point numbers and back, in compiled code."""
+"""Compiled conversion between tables and two-byte fixed-point numbers."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ EVERY = -1  # instead of a player's number: decisions of both
 
 
 class PackedDecisions(NamedTuple):
-    """Where two-byte tables store each decision of a part of the tree, in an array of all numbers."""
+    """Where two-byte tables store the decisions of a part of the tree."""
 
     first: IntArray  # [decision] first number; its actions follow each other
     end: IntArray  # [decision]
@@ -37,7 +37,7 @@ def read_entries(
     player: int,
     table: Floats,
 ) -> None:
-    """Convert one player's two-byte numbers to single precision, and write them to a table."""
+    """Convert a player's two-byte numbers to single precision, and write them to a table."""
     first, end, actor = decisions.first, decisions.end, decisions.actor
     for d in range(len(powers)):
         if player == EVERY or actor[d] == player:
@@ -58,7 +58,7 @@ def write_entries(
     entries: npt.NDArray[np.uint16],
     powers: npt.NDArray[np.uint8],
 ) -> None:
-    """Convert one player's decisions in a single-precision table to two-byte numbers.
+    """Convert a player's decisions in a single-precision table to two-byte numbers.
 
     The numbers must be nonnegative.
 
