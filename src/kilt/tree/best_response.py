@@ -1,4 +1,4 @@
-"""Compute best responses and exploitability of small games, whose whole game tree is in memory.
+"""Best responses and exploitability in small games, whose whole game tree is in memory.
 
 A strategy profile is a table over slots: a probability for each action of each information set. Against the opponent's
 part of it, a best response takes the action with the highest counterfactual value at every information set. The same
@@ -27,25 +27,25 @@ from kilt.tree.flat import FlatTree
 
 
 class Response(NamedTuple):
-    """A best response of one player to the opponent's strategy, and how much it wins."""
+    """One player's best response to the opponent's strategy, with its winnings."""
 
     value: float  # value of the response, in chips per game
     strategy: FloatArray  # [slot] the given profile, with the player's part replaced by the response
 
 
 def uniform(tree: FlatTree) -> FloatArray:
-    """Return the strategy profile that takes every legal action with the same probability."""
+    """Return the uniform strategy: equal probabilities for all legal actions."""
     sizes = np.diff(tree.nodes.infoset_start)
     return np.repeat(1.0 / sizes, sizes)
 
 
 def expected_value(tree: FlatTree, strategy: FloatArray) -> float:
-    """Return the expected winnings of player 0 when both players follow `strategy`, in chips per game."""
+    """Return player 0's expected winnings if both players follow `strategy`, in chips per game."""
     return float(_values(tree, strategy, 0, best=False)[0][0])
 
 
 def best_response(tree: FlatTree, strategy: FloatArray, player: int) -> Response:
-    """Return a best response of one player to the opponent's strategy, and how much it wins."""
+    """Return one player's best response to the opponent's strategy, with its winnings."""
     value, choice = _values(tree, strategy, player, best=True)
     response = strategy.copy()
     for where in np.flatnonzero(choice >= 0):
@@ -56,16 +56,13 @@ def best_response(tree: FlatTree, strategy: FloatArray, player: int) -> Response
 
 
 def response_values(tree: FlatTree, strategy: FloatArray) -> tuple[float, float]:
-    """Return how much a best response to a strategy wins in seat 0 and in seat 1, in chips per game."""
+    """Return a best response's winnings in each seat, in chips per game."""
     first, second = (_values(tree, strategy, player, best=True)[0][0] for player in (0, 1))
     return float(first), float(second)
 
 
 def exploitability(tree: FlatTree, strategy: FloatArray) -> float:
-    """Return the exploitability of a strategy, in chips per game.
-
-    It is how much more a best response wins than the strategy itself, as a mean over both seats.
-    """
+    """Return a strategy's exploitability: a best response's mean gain over both seats, in chips per game."""
     followed = [float(_values(tree, strategy, player, best=False)[0][0]) for player in (0, 1) if tree.is_general_sum]
     return exploitability_of_responses(response_values(tree, strategy), followed)
 

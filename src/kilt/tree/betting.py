@@ -1,4 +1,4 @@
-"""Build the tree of all betting sequences of a poker game, which does not depend on the cards.
+"""Build the betting tree of a poker game, which has all betting sequences regardless of cards.
 
 In no-limit games, a *menu* selects the legal raises that the tree contains; without a menu it contains all of them. If
 the menu can be expressed as arrays (`SizedMenu`), compiled code builds the tree, at millions of nodes per second.
@@ -42,7 +42,7 @@ Menu: TypeAlias = Callable[[Betting], Iterable[int]]  # returns the legal levels
 
 @runtime_checkable
 class SizedMenu(Protocol):
-    """A menu of raises whose sizes are given as fractions of the pot.
+    """A menu of raises in fractions of the pot.
 
     They depend only on the player, the round and the number of earlier raises.
     """
@@ -51,11 +51,11 @@ class SizedMenu(Protocol):
         """Return the bet levels to which the player to act may raise."""
 
     def sizes(self, rounds: int) -> BetSizes:
-        """Return the raises of the menu as arrays for compiled code."""
+        """Return the menu's raises as arrays for compiled code."""
 
 
 class BettingNodes(NamedTuple):
-    """The nodes of a betting tree, stored as arrays with one entry for each node.
+    """The nodes of a betting tree as arrays with one entry per node.
 
     Nodes of the betting within one round form a block.
 
@@ -74,7 +74,7 @@ class BettingNodes(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class BettingTree:
-    """The betting of a poker game as a tree, whose nodes are stored in arrays.
+    """A poker game's betting as a tree, stored in arrays.
 
     Attributes
     ----------
@@ -98,7 +98,7 @@ class BettingTree:
 
     @cached_property
     def labels(self) -> tuple[str, ...]:
-        """The name of the action that leads to each node, such as ``r300``.
+        """The label of the action that leads to each node, such as ``r300``.
 
         Use it for small trees only: each label is a separate string.
         """
@@ -106,16 +106,16 @@ class BettingTree:
 
     @cached_property
     def leaves(self) -> tuple[Betting, ...]:
-        """The betting positions at the leaves of the tree. Use it for small trees only."""
+        """The betting positions at the leaves of the tree, for use with small trees."""
         return tuple(self.game.replay(self.history(node)) for node in np.flatnonzero(self.nodes.leaf >= 0).tolist())
 
     def same_bets(self, other: BettingTree) -> bool:
-        """Return whether another betting tree has the same nodes and the same actions."""
+        """Return whether another betting tree has equal nodes and actions."""
         mine, theirs = (self.nodes.parent, self.level), (other.nodes.parent, other.level)
         return all(map(np.array_equal, mine, theirs))
 
     def history(self, node: int) -> str:
-        """Return the actions that lead from the root to a node, as one string."""
+        """Return the actions from the root to a node as one string."""
         labels = []
         while node > 0:
             labels.append(self._label(node))
@@ -131,7 +131,7 @@ class BettingTree:
 
 
 def payoffs_of(game: Holdem, stake: npt.NDArray[np.int32], folded: npt.NDArray[np.int8]) -> FloatArray:
-    """Return how much each player wins at each leaf of a betting tree, for every result of a showdown.
+    """Return each player's winnings at each leaf of a betting tree, for every showdown result.
 
     If the game has tilted payoffs, these are returned.
 
@@ -162,7 +162,7 @@ def payoffs_of(game: Holdem, stake: npt.NDArray[np.int32], folded: npt.NDArray[n
 
 
 def level_of(label: str) -> int:
-    """Convert an action to a number: −1 for a fold, 0 for a call, and otherwise the size of the raise.
+    """Convert an action to a number: −1 for a fold, 0 for a call, else the raise's level.
 
     The size of a raise is its level in chips, or 1 if raises have a fixed size.
 
@@ -175,7 +175,7 @@ def level_of(label: str) -> int:
 
 
 def label_of(level: int, *, limit: bool) -> str:
-    """Convert the number of an action to its name, such as ``f``, ``c`` or ``r300``.
+    """Convert an action's number to its label, such as ``f``, ``c`` or ``r300``.
 
     With `limit`, the name of a raise has no number.
     """
@@ -211,7 +211,7 @@ def call_indices(nodes: BettingNodes, level: npt.NDArray[np.int32]) -> npt.NDArr
 
 
 def acted_before(nodes: BettingNodes) -> BoolArray:
-    """Return, for each node of a betting tree, whether the player to act has acted before in this hand."""
+    """Return whether the player to act has acted before in the hand, for each node of a betting tree."""
     acted, above = np.zeros(len(nodes.actor), dtype=np.bool_), nodes.parent
     while (above >= 0).any():
         acted |= (above >= 0) & (nodes.actor[above] == nodes.actor)
@@ -220,7 +220,7 @@ def acted_before(nodes: BettingNodes) -> BoolArray:
 
 
 def after_chance(nodes: BettingNodes) -> npt.NDArray[np.int64]:
-    """Map each chance node of a betting tree to the first node after it that is not a chance node.
+    """Map each chance node of a betting tree to the next node that is not a chance node.
 
     All other nodes are mapped to themselves.
     """
@@ -232,7 +232,9 @@ def after_chance(nodes: BettingNodes) -> npt.NDArray[np.int64]:
 
 
 def require_tree(nodes: BettingNodes, rounds: int) -> None:
-    """Raise ValueError if arrays that were read from a file do not form a valid betting tree.
+    """Check that arrays from a file form a valid betting tree.
+
+    Raises ValueError otherwise.
 
     After this check, code that follows parents or children terminates and stays inside the arrays.
     """
@@ -286,7 +288,7 @@ def betting_tree(game: Holdem, menu: Menu | None = None, most_nodes: int = MOST_
 
 
 class BettingSize(NamedTuple):
-    """The size of a betting tree: its nodes, and each player's decisions and actions in each round."""
+    """The size of a betting tree: its nodes, and both players' decisions and actions in each round."""
 
     nodes: int
     decisions: tuple[tuple[int, ...], ...]  # [player][round]
@@ -295,7 +297,9 @@ class BettingSize(NamedTuple):
 
 @lru_cache(maxsize=16)
 def betting_size(game: Holdem, menu: Menu | None = None, most_nodes: int = MOST_NODES) -> BettingSize:
-    """Count the nodes of a betting tree without storing it. Raises GameError if the tree would have too many nodes.
+    """Count the nodes of a betting tree without storing it.
+
+    Raises GameError if the tree would have too many nodes.
 
     >>> from kilt.games import load_game
     >>> betting_size(load_game("holdem.limit.2p"))[:2]
@@ -378,7 +382,7 @@ class _TooManyError(GameError):
 
 @dataclass(frozen=True)
 class PublicTree:
-    """The public tree of a game: all sequences of public actions, and the name of each action.
+    """A game's public tree: all sequences of public actions.
 
     It also has the position at each leaf.
     """
@@ -389,7 +393,7 @@ class PublicTree:
 
 
 def public_tree(game: Game, menu: Menu | None = None, most_nodes: int = MOST_NODES) -> PublicTree:
-    """Build the public tree of any game, position by position. This is slower than compiled code.
+    """Build the public tree of any game, position by position.
 
     In no-limit games, the tree contains the raises that the `menu` returns. Raises GameError if there would be more
     than `most_nodes` nodes.
@@ -448,7 +452,7 @@ def _of_positions(game: Holdem, tree: PublicTree) -> BettingTree:
 
 
 def on_menu(position: Position, menu: Menu | None) -> tuple[str, ...]:
-    """Return the legal actions at a position, without raises that the menu does not contain.
+    """Return the legal actions at a position, with only the raises of a menu.
 
     Without a menu, all legal actions are returned.
     """

@@ -1,4 +1,4 @@
-"""Build betting trees in compiled code, which represents each betting position as a row of integers.
+"""Compiled construction of betting trees, with each betting position as a row of integers.
 
 `games.holdem.Betting` implements the same rules for single positions; tests compare the two.
 """
@@ -22,7 +22,7 @@ ROUNDING = 1e-6  # chips: tolerance for rounding errors in products of a share a
 
 
 class BettingRules(NamedTuple):
-    """The rules that betting depends on, as arrays for compiled code."""
+    """A game's betting rules as arrays for compiled code."""
 
     stacks: npt.NDArray[np.int64]  # [player]
     blinds: npt.NDArray[np.int64]  # [player]
@@ -33,7 +33,7 @@ class BettingRules(NamedTuple):
 
 
 class BetSizes(NamedTuple):
-    """The raise sizes that a menu offers at each decision, as multiples of the pot.
+    """The raise sizes on a menu at each decision, as multiples of the pot.
 
     0 is the smallest legal raise, infinity is all-in. If `first` is empty, all legal raises are included.
     """
@@ -47,7 +47,7 @@ class BetSizes(NamedTuple):
 
 @subkernel
 def turn_to(rules: BettingRules, r: int, position: Any, player: int) -> None:
-    """Set which player acts next, or end the betting round if no player can act.
+    """Set which player acts next, or end the betting round.
 
     It is `player`, or the opponent if `player` has no chips left.
 
@@ -65,7 +65,7 @@ def turn_to(rules: BettingRules, r: int, position: Any, player: int) -> None:
 
 @subkernel
 def open_round(rules: BettingRules, r: int, spent_0: int, spent_1: int, position: Any) -> None:
-    """Compute the betting position at the beginning of a round, and write it to an array."""
+    """Compute the betting position at the start of a round."""
     position[SPENT], position[SPENT + 1] = spent_0, spent_1
     position[LAST_RAISE], position[RAISES], position[TO_ACT] = max(rules.blinds[0], rules.blinds[1]), 0, 2
     position[FOLDED] = -1
@@ -74,7 +74,7 @@ def open_round(rules: BettingRules, r: int, spent_0: int, spent_1: int, position
 
 @subkernel
 def raises_at(rules: BettingRules, sizes: BetSizes, r: int, position: Any, levels: Any) -> tuple[int, int]:
-    """Write to `levels` the raises that a menu allows in a betting position, and return how many there are.
+    """Write the raises that a menu allows in a betting position to `levels`. Returns their number.
 
     The second result is the smallest legal raise. If the menu has no sizes, all legal raises are counted, but `levels`
     is not written.
@@ -115,7 +115,7 @@ def raises_at(rules: BettingRules, sizes: BetSizes, r: int, position: Any, level
 
 @subkernel
 def act(rules: BettingRules, r: int, before: Any, level: int, after: Any) -> None:
-    """Compute the betting position after an action, and write it to an array.
+    """Compute the betting position after an action.
 
     `level` is FOLDS, CALLS or the level of a raise.
     """
@@ -139,7 +139,7 @@ def act(rules: BettingRules, r: int, before: Any, level: int, after: Any) -> Non
 
 @subkernel
 def copy_rows(old: Any, new: Any) -> None:
-    """Copy all rows of an array to the beginning of a larger array."""
+    """Copy all rows of an array to the start of a larger array."""
     for row in range(old.shape[0]):
         for column in range(old.shape[1]):
             new[row, column] = old[row, column]
@@ -156,7 +156,7 @@ def write_tree(
     folded: npt.NDArray[np.int8],
     counts: npt.NDArray[np.int64],
 ) -> tuple[int, int, int]:
-    """Write the nodes of a betting tree to arrays, or count the nodes without storing them.
+    """Write the nodes of a betting tree to arrays, or only count them.
 
     If `level` is empty, nodes are only counted.
 

@@ -1,4 +1,4 @@
-"""Visit the boards of a public tree, and find the betting rounds and the table rows of each, in compiled code.
+"""Compiled visits to the boards of a public tree, with each board's betting rounds and table rows.
 
 A pass visits the boards, and on each board all betting that leads to it, so that a board's hands are ranked only once.
 `next_visit` finds the next board.
@@ -20,7 +20,7 @@ from kilt.tree.vector_arrays import Scope, TableLayout, Vectors, VectorTree, Vis
 def average_over_suits(
     moves: npt.NDArray[np.int32], symmetry: int, hands: int, scratch: FloatArray, value: FloatArray, here: int
 ) -> None:
-    """Replace each hand's value by the mean value of all hands that differ from it only in equivalent suits.
+    """Replace each hand's value by the mean over all hands that differ only in equivalent suits.
 
     Each canonical board was weighted by the number of boards it represents. These are its images under the permutations
     that map the previous board to itself; a hand's value is therefore averaged over the images of the hand.
@@ -39,7 +39,7 @@ def average_over_suits(
 
 @subkernel
 def begin_board(tree: VectorTree, player: int, scope: Scope, depth: int, work: Workspace, by_strength: bool) -> Visit:
-    """Begin to process a board: list the hands that are possible, and rank them if the board is complete.
+    """Begin a board: list its possible hands, and rank them if the board is complete.
 
     With `by_strength`, only distinct hands are ranked, up to suits that the board treats the same, and each player gets
     only the hands that the player may hold. The opponent always gets only those.
@@ -73,7 +73,7 @@ def begin_board(tree: VectorTree, player: int, scope: Scope, depth: int, work: W
 
 @subkernel
 def next_visit(tree: VectorTree, player: int, scope: Scope, work: Workspace, sums: FloatArray, visit: Visit) -> Visit:
-    """Return the board that a pass over the public tree visits next. Boards are visited depth first.
+    """Return the next board that a pass over the public tree visits, depth first.
 
     After the last board that follows a board, the pass returns to this board.
 
@@ -127,7 +127,7 @@ def next_visit(tree: VectorTree, player: int, scope: Scope, work: Workspace, sum
 
 @spliced
 def first_row(tree: VectorTree, layout: TableLayout, visit: Visit, entry: int) -> int:
-    """Return the first row of a strategy table for a betting round on the current board."""
+    """Return the first row of a betting round on the current board in a strategy table."""
     board = visit.board - tree.board_start[visit.depth]
     row: int = layout.start[visit.depth] + board * layout.rows[visit.depth] + tree.entry_row[entry]
     return row
@@ -135,7 +135,7 @@ def first_row(tree: VectorTree, layout: TableLayout, visit: Visit, entry: int) -
 
 @spliced
 def stored_row(layout: TableLayout, visit: Visit, row: int) -> tuple[int, int]:
-    """Return where a strategy table stores a row, and how far apart the rows of a decision are."""
+    """Return where a strategy table stores a row, and the distance between a decision's rows."""
     if not layout.by_strength:
         return row, 1
     if ordered_by_strength(visit):
@@ -163,7 +163,7 @@ def batch_end(tree: VectorTree, entry: int, end: int) -> int:
 
 @spliced
 def is_reached(tree: VectorTree, visit: Visit, entry: int, vectors: Vectors) -> bool:
-    """Return whether the opponent reaches a betting round with some hand.
+    """Return whether the opponent reaches a betting round with any hand.
 
     Reads what the computation of earlier rounds has stored.
     """

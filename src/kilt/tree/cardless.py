@@ -1,4 +1,4 @@
-"""Compute best responses to an opponent whose actions do not depend on the cards.
+"""Best responses to an opponent whose actions do not depend on the cards.
 
 Such an opponent plays the same with all hands, so a number replaces the vector of reach: values per unit of reach do
 not depend on earlier actions. Blocks of betting with equal stakes, probabilities and continuations have equal values,
@@ -19,7 +19,7 @@ from kilt.tree.vector_arrays import DECISION, REVEAL, Table, VectorTree
 
 
 class CardlessWalk(NamedTuple):
-    """A player's best response to an opponent whose actions do not depend on the cards, ready to be computed."""
+    """A best response to an opponent whose actions ignore the cards, ready for computation."""
 
     player: int
     classes: Classes
@@ -28,7 +28,7 @@ class CardlessWalk(NamedTuple):
 
     @classmethod
     def against(cls, game: VectorGame, player: int, table: Table) -> CardlessWalk:
-        """Prepare to compute a player's best response to a strategy that ignores the cards.
+        """Prepare a player's best response to a strategy that ignores the cards.
 
         Parameters
         ----------
@@ -75,7 +75,7 @@ class CardlessWalk(NamedTuple):
         return cls(player, classes, of_entry[first], reach[opens])
 
     def flop_values(self, game: VectorGame, part: VectorTree) -> FloatArray:
-        """Return how much a best response wins with each hand on some flops, summed over their turn and river cards.
+        """Return a best response's winnings with each hand on some flops, summed over later cards.
 
         There is one row for each betting sequence of the first round.
 
@@ -93,7 +93,7 @@ class CardlessWalk(NamedTuple):
 
 
 def looks_at_cards(table: Table) -> bool:
-    """Return whether a strategy plays some hands differently from others."""
+    """Return whether a strategy depends on the hand."""
     return bool((table != table[:, :1]).any())
 
 

@@ -1,4 +1,4 @@
-"""Compute best responses to an opponent who ignores the cards, on all boards that follow a flop."""
+"""Compiled best responses to an opponent who ignores the cards, on all boards after a flop."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from kilt.tree.vector_kernels import copy_value, take_larger_value
 
 
 class Classes(NamedTuple):
-    """The betting after the first round, as arrays in which equivalent betting rounds occur only once.
+    """The betting after the first round as arrays, with equivalent betting rounds stored once.
 
     The last round comes first.
     """
@@ -40,7 +40,7 @@ class Classes(NamedTuple):
 def put_scaled(
     vector: FloatArray, which: int, factor: float, start: Hand, end: Hand, value: FloatArray, here: int
 ) -> None:
-    """Multiply a row of an array by a factor, and write the result to a row of another array."""
+    """Write a row of an array, times a factor, to a row of another array."""
     for hand in range(start, end):
         value[here, hand] = factor * vector[which, hand]
 
@@ -49,7 +49,7 @@ def put_scaled(
 def add_scaled(
     value: FloatArray, child: int, factor: float, start: Hand, end: Hand, target: FloatArray, here: int
 ) -> None:
-    """Multiply a row of an array by a factor, and add the result to a row of another array."""
+    """Add a row of an array, times a factor, to a row of another array."""
     for hand in range(start, end):
         target[here, hand] += factor * value[child, hand]
 
@@ -58,7 +58,7 @@ def add_scaled(
 def pull_round_values(
     classes: Classes, which: int, leaf: FloatArray, total: FloatArray, start: Hand, end: Hand, value: FloatArray
 ) -> None:
-    """Compute the best-response value of each hand at every node of a betting round.
+    """Compute each hand's best-response value at every node of a betting round.
 
     Nodes are processed from the last to the first, because parents come before children.
     """
@@ -97,7 +97,7 @@ def values(
     value: FloatArray,
     total: FloatArray,
 ) -> None:
-    """Compute how much a best response wins with each hand, summed over the boards that follow a flop.
+    """Compute a best response's winnings with each hand, summed over the boards after a flop.
 
     Equivalent betting rounds form a class, and each class is evaluated once.
 

@@ -12,7 +12,7 @@ from kilt.tree.vector_arrays import Scope, VectorTree
 
 @subkernel
 def total_reach(prior: FloatArray, player: int, hands: int) -> float:
-    """Return the sum of the reach probabilities of all hands of a player."""
+    """Return the sum of a player's reach probabilities over all hands."""
     whole = 0.0
     for hand in range(hands):
         whole += prior[player, hand]
@@ -23,7 +23,7 @@ def total_reach(prior: FloatArray, player: int, hands: int) -> float:
 def draw_scope(
     tree: VectorTree, player: int, my: bool, their: bool, rounds: int, seed: np.uint64, walk: np.uint64, scope: Scope
 ) -> None:
-    """Sample the boards, and possibly the hands, of one iteration of CFR, and write them to `scope`.
+    """Sample the boards and, on request, the hands of one CFR iteration, and write them to `scope`.
 
     One board is sampled for each of the first `rounds` rounds after the opening round.
 

@@ -30,7 +30,7 @@ State = TypeVar("State")
 
 
 class FlatNodes(NamedTuple):
-    """The nodes of a small game's tree as arrays. Parents come before children, and siblings are adjacent.
+    """The nodes of a small game's tree as arrays, parents before children.
 
     Tables over (information set, action) have one *slot* for each action of each information set, in order.
     """
@@ -55,7 +55,7 @@ class FlatNodes(NamedTuple):
 
 @dataclass(frozen=True)
 class FlatTree:
-    """The game tree of a small game as arrays, with the names of its information sets and actions."""
+    """A small game's tree as arrays, with the names of its information sets and actions."""
 
     name: str  # of the game
     nodes: FlatNodes
@@ -64,12 +64,12 @@ class FlatTree:
 
     @cached_property
     def is_general_sum(self) -> bool:
-        """Whether the game is not zero-sum, because its payoffs were modified: see `games.tilt`."""
+        """Whether the game is not zero-sum, because its payoffs were modified."""
         return bool(self.nodes.surplus.size)
 
 
 class MergedTree(NamedTuple):
-    """A copy of a game in which some information sets are merged, so that players know less.
+    """A copy of a game with some information sets merged, so that players know less.
 
     Players have perfect recall.
     """
@@ -78,13 +78,13 @@ class MergedTree(NamedTuple):
     slot: npt.NDArray[np.int64]  # [slot of the whole game] slot of the merged information set
 
     def lifted(self, strategy: FloatArray) -> FloatArray:
-        """Convert a strategy of the game with merged information sets to a strategy of the original game."""
+        """Convert a strategy of the game with merged information sets to one of the original game."""
         played: FloatArray = strategy[self.slot]
         return played
 
 
 class Expansion(NamedTuple):
-    """A state of a game: the player to act, and the next states with the probabilities of chance."""
+    """A state of a game: the player to act, and the next states with chance probabilities."""
 
     actor: int
     branches: Sequence[tuple[float, object]] = ()
@@ -162,7 +162,7 @@ def flat_tree(game: Game, most_nodes: int = MOST_NODES) -> FlatTree:
 
 
 def expand_tree(name: str, root: State, expand: Callable[[State], Expansion], most_nodes: int = MOST_NODES) -> FlatTree:
-    """Build the game tree of a small game, given a function that returns the next states of a state."""
+    """Build the game tree of a small game from a function that returns each state's successors."""
     parent: list[int] = []
     actor: list[int] = []
     first_child: list[int] = []
@@ -238,7 +238,7 @@ def expand_tree(name: str, root: State, expand: Callable[[State], Expansion], mo
 
 
 def merge(tree: FlatTree, names: Sequence[str]) -> MergedTree:
-    """Merge information sets of a game tree: those with equal names in a given list become one.
+    """Merge those information sets of a game tree that have equal names in a list.
 
     Parameters
     ----------

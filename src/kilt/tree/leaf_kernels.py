@@ -1,4 +1,4 @@
-"""Compute the value of each hand at the ends of a game, given the opponent's range [Johanson16 §§2.4, 3.3]."""
+"""Compute each hand's value at the ends of a game, given the opponent's range [Johanson16 §§2.4, 3.3]."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ from kilt.tree.vector_arrays import (
 
 @subkernel
 def set_to_zero(value: FloatArray, here: int, start: Hand, end: Hand) -> None:
-    """Set the values of the hands from `start` to before `end` to 0."""
+    """Set the values of the hands from `start` up to `end` to 0."""
     for hand in range(start, end):
         value[here, hand] = 0
 
 
 @spliced
 def ordered_by_strength(visit: Visit) -> bool:
-    """Return whether the hands in vectors are now in the order of their strength.
+    """Return whether vectors now list hands in order of strength.
 
     Sorted vectors contain only distinct hands that are possible on the board.
     """
@@ -52,7 +52,7 @@ def ordered_by_strength(visit: Visit) -> bool:
 
 @spliced
 def hands_on_board(visit: Visit, hands: IntArray, live: int) -> tuple[Hand, Hand]:
-    """Return the range of hands that a player can hold on the current board: the first and the end index.
+    """Return the range of a player's possible hands on the current board, as a first and an end index.
 
     If hands are in order of strength, there are `live` of them.
     """
@@ -69,7 +69,7 @@ def after_rake(won: float, rake: float) -> float:
 
 @spliced
 def has_single_hand(scope: Scope) -> bool:
-    """Return whether some player has only one hand, because the hand was sampled."""
+    """Return whether some player has only one hand, because it was sampled."""
     mine, theirs = scope.mine, scope.theirs
     found: bool = mine[0, 1] - mine[0, 0] == 1 or theirs[0, 1] - theirs[0, 0] == 1
     return found
@@ -79,7 +79,7 @@ def has_single_hand(scope: Scope) -> bool:
 def values_of_leaves(
     tree: VectorTree, block: int, player: int, scope: Scope, visit: Visit, work: Workspace, reach: FloatArray
 ) -> None:
-    """Compute the value of each hand at the leaves of a betting round.
+    """Compute each hand's value at the leaves of a betting round.
 
     Leaves of the last round are left to `values_of_showdowns`, if both players have several hands.
     """
@@ -108,7 +108,7 @@ def bluff_values(
     vectors: Vectors,
     reach: FloatArray,
 ) -> None:
-    """Compute the value of each hand after a bid in Bluff was called [Johanson16 §3.3].
+    """Compute each hand's value after a bid in Bluff was called [Johanson16 §3.3].
 
     Payoffs depend only on the number of each player's dice that match the bid.
     """
@@ -144,7 +144,7 @@ def pairwise_values(
     vectors: Vectors,
     reach: FloatArray,
 ) -> None:
-    """Compute the value of each hand at leaves, when one player has a single hand, by comparing all pairs."""
+    """Compute each hand's value at leaves by comparing all pairs of hands, if one player has a single hand."""
     source, alive, value = vectors.source, vectors.alive, vectors.value
     mine, mine_end = scope.mine[visit.depth, 0], scope.mine[visit.depth, 1]
     theirs, theirs_end = scope.theirs[visit.depth, 0], scope.theirs[visit.depth, 1]
@@ -178,7 +178,7 @@ def fold_values(
     vectors: Vectors,
     reach: FloatArray,
 ) -> None:
-    """Compute the value of each hand after a fold in any betting round except the last."""
+    """Compute each hand's value after a fold, in any betting round except the last."""
     value = vectors.value
     shift = nodes.place[nodes.block[block]] - nodes.block[block]
     for node in range(nodes.block[block], nodes.block[block + 1]):
@@ -199,7 +199,7 @@ def continued_values(
     vectors: Vectors,
     reach: FloatArray,
 ) -> None:
-    """Compute the value of each hand at a depth limit, given the values of all pairs of hands.
+    """Compute each hand's value at a depth limit, given the values of all pairs of hands.
 
     A leaf at the depth limit stands for the rest of the game.
 
@@ -250,7 +250,7 @@ def take_lanes(
     sorted_already: bool,
     reach: FloatArray,
 ) -> None:
-    """Copy the reach probabilities of several leaves to one array, so that they are processed together.
+    """Copy the reach probabilities of several leaves to one array, for joint processing.
 
     Hands are sorted, weakest first.
     """
@@ -289,7 +289,7 @@ def write_fold(
     value: FloatArray,
     here: int,
 ) -> None:
-    """Compute the winnings of each hand after a fold in the last round."""
+    """Compute each hand's winnings after a fold in the last round."""
     lanes, share = np.uint64(LANES), value.dtype.type(won)
     if sorted_already:
         for i in range(np.uint64(0), live):
@@ -312,7 +312,7 @@ def write_showdown(
     value: FloatArray,
     here: int,
 ) -> None:
-    """Compute the winnings of each hand at a showdown.
+    """Compute each hand's winnings at a showdown.
 
     In `result`, hands that are beaten count twice and ties once; so does the rake that winners pay.
     """
@@ -331,7 +331,7 @@ def write_showdown(
 def values_of_showdowns(
     tree: VectorTree, first: int, end: int, player: int, scope: Scope, visit: Visit, work: Workspace, reach: FloatArray
 ) -> None:
-    """Compute the value of each hand at all leaves of several betting rounds, on a complete board.
+    """Compute each hand's value at all leaves of several betting rounds, on a complete board.
 
     These are the betting rounds from number `first` up to `end`.
     """
@@ -344,7 +344,7 @@ def values_of_showdowns(
 def showdown_values(
     nodes: Nodes, node: int, end: int, player: int, visit: Visit, work: Workspace, node_reach: FloatArray
 ) -> None:
-    """Compute the value of each hand at leaves of the last round, several leaves at a time.
+    """Compute each hand's value at leaves of the last round, several leaves at a time.
 
     The leaves are among the nodes from `node` up to `end`. `LANES` different reach vectors are evaluated together.
 
@@ -417,7 +417,7 @@ def strengths_of_few(
     depth: int,
     strength: npt.NDArray[np.int16],
 ) -> None:
-    """Write the strengths of hands on a complete board, when a player has only one hand."""
+    """Compute the strengths of hands on a complete board, if a player has only one hand."""
     mine, theirs = scope.mine[depth, 0], scope.theirs[depth, 0]
     if scope.mine[depth, 1] - mine > 1 or scope.theirs[depth, 1] - theirs > 1:
         board_strengths(cards, deck, tables, strength)
@@ -431,7 +431,7 @@ def strengths_of_few(
 
 @subkernel
 def hands_left(bits: IntArray, held: np.int64, order: npt.NDArray[np.uint16]) -> int:
-    """List the hands that share no card with the board, and return how many there are.
+    """List the hands that share no card with the board. Returns their number.
 
     They are written to `order`.
     """

@@ -1,4 +1,4 @@
-"""Navigate a public tree: find the position that follows an action or a deal of public cards.
+"""Navigate a public tree: find the position after an action or a deal of public cards.
 
 Boards that differ only in suits are one board in the tree. A position therefore maps the cards and hands of the tree's
 board to the actual ones.
@@ -24,7 +24,7 @@ from kilt.tree.walks import BlockValues
 
 @dataclass(frozen=True, eq=False)
 class TreePosition:
-    """A position in the public tree of a game, with the board that was dealt.
+    """A position in a game's public tree, with the dealt board.
 
     The tree may store this board with renamed suits.
     """
@@ -38,7 +38,7 @@ class TreePosition:
 
 
 class NavigableTree(NamedTuple):
-    """The public tree of a hold'em game, with methods to move from one position to the next."""
+    """A hold'em game's public tree, with methods to move between positions."""
 
     game: VectorGame
 
@@ -50,13 +50,13 @@ class NavigableTree(NamedTuple):
 
     @property
     def start(self) -> TreePosition:
-        """The position at the beginning of the game."""
+        """The position at the start of the game."""
         game = self.holdem
         cards, hands = np.arange(game.deck.size), np.arange(len(game.numbers))
         return TreePosition(game.start(), 0, ((0, 0),), game.known_board, cards, hands)
 
     def actions(self, place: TreePosition) -> tuple[str, ...]:
-        """Return the actions at a decision that the tree contains."""
+        """Return the tree's actions at a decision."""
         return on_menu(place.position, self.game.menu)
 
     def act(self, place: TreePosition, action: str) -> TreePosition:
@@ -65,7 +65,7 @@ class NavigableTree(NamedTuple):
         return replace(place, position=place.position.after(action), node=node)
 
     def next(self, place: TreePosition) -> dict[str, int]:
-        """Return the public cards that can be dealt next, and how many boards each of them represents.
+        """Return the public cards that can come next, with the number of boards that each represents.
 
         Of cards that differ only by equivalent suits, one is returned.
         """
@@ -77,7 +77,7 @@ class NavigableTree(NamedTuple):
         }
 
     def deal(self, place: TreePosition, cards: tuple[int, ...]) -> TreePosition:
-        """Return the position after given public cards have been dealt."""
+        """Return the position after a deal of the given public cards."""
         tree, deck = self.game.tree, self.holdem.deck
         depth, board = len(place.path), place.path[-1][1]
         entry = int(np.flatnonzero(tree.entry_node == place.node)[0])
@@ -101,18 +101,18 @@ class NavigableTree(NamedTuple):
         )
 
     def row(self, place: TreePosition) -> int:
-        """Return the first row of a strategy table that belongs to the decision at a position."""
+        """Return the first row of a position's decision in a strategy table."""
         tree, depth = self.game.tree, len(place.path) - 1
         entry, board = place.path[-1]
         first = tree.table_start[depth] + (board - tree.board_start[depth]) * tree.rows[depth]
         return int(first + tree.entry_row[entry] + tree.nodes.row[place.node])
 
     def live(self, place: TreePosition) -> BoolArray:
-        """Return, for each hand, whether it is possible: it must not share a card with the board."""
+        """Return which hands are possible, because they share no card with the board."""
         return np.asarray(~np.isin(self.holdem.holes, place.board).any(axis=1))
 
     def strategy(self, table: TableRows, place: TreePosition) -> FloatArray:
-        """Return the probability of each action with each hand, at a decision.
+        """Return each hand's probability of each action at a decision.
 
         It is uniform if the table has no strategy there.
         """
@@ -120,17 +120,17 @@ class NavigableTree(NamedTuple):
         return self.shares(table[row : row + len(self.actions(place))], place)
 
     def shares(self, rows: Table, place: TreePosition) -> FloatArray:
-        """Return the probability of each action with each hand, given the rows of a decision in a strategy table."""
+        """Return each hand's probability of each action, given a decision's rows in a strategy table."""
         weights = np.maximum(rows.astype(np.float64), 0.0)
         total = weights.sum(axis=0)
         return _by_hand(place, np.where(total > 0, weights / np.where(total > 0, total, 1.0), 1 / len(rows)))
 
     def reach(self, look: BlockValues, place: TreePosition) -> FloatArray:
-        """Return, for each hand of the opponent, the probability that the opponent reaches a position."""
+        """Return the probability that the opponent reaches a position with each hand."""
         return _by_hand(place, look.reach[self._in_block(place.node, place)]) * self.live(place)
 
     def hand_values(self, look: BlockValues, place: TreePosition, action: int | None = None) -> FloatArray:
-        """Return how many chips a player wins with each hand at a position.
+        """Return each hand's winnings at a position, in chips.
 
         If `action` is given, it is what the player wins after this action.
 

@@ -1,4 +1,4 @@
-"""Convert games of open_spiel to game trees, so that kilt's solvers for small games can solve them.
+"""Convert games of open_spiel to game trees, which kilt's solvers for small games can solve.
 
 >>> tree = openspiel_tree("kuhn_poker")
 >>> len(tree.nodes.parent), len(tree.infosets)
@@ -27,7 +27,7 @@ TWINS = {"kuhn": "kuhn_poker", "leduc": "leduc_poker", "bluff-1-1": "liars_dice"
 
 
 def openspiel_game(name: str) -> Any:
-    """Load a game of open_spiel by its name, as a `pyspiel.Game`.
+    """Load a game of open_spiel by name, as a `pyspiel.Game`.
 
     In games with simultaneous moves, players move in turn.
 
@@ -60,7 +60,7 @@ def openspiel_game(name: str) -> Any:
 
 
 def openspiel_tree(name: str, most_nodes: int = MOST_NODES) -> FlatTree:
-    """Build the game tree of a two-player zero-sum game of open_spiel, such as "leduc_poker".
+    """Build the tree of a two-player zero-sum game of open_spiel, such as "leduc_poker".
 
     If both players move simultaneously, player 0 moves first, hidden from player 1.
     """
@@ -87,7 +87,7 @@ def openspiel_tree(name: str, most_nodes: int = MOST_NODES) -> FlatTree:
 
 
 def openspiel_twin(tree: FlatTree) -> FlatTree:
-    """Return open_spiel's game tree for a game that kilt has too, such as Leduc poker.
+    """Return open_spiel's tree of a game that kilt has, too, such as Leduc poker.
 
     Strategies fit both trees, because the nodes are the same.
 
@@ -110,7 +110,7 @@ def openspiel_twin(tree: FlatTree) -> FlatTree:
 
 
 def action_numbers(tree: FlatTree) -> list[int]:
-    """Return the number by which open_spiel identifies each action of a game tree."""
+    """Return open_spiel's number for each action of a game tree."""
     try:
         return [int(label.partition(":")[0]) for labels in tree.actions for label in labels]
     except ValueError:

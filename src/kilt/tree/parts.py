@@ -18,7 +18,7 @@ from kilt.tree.vector_arrays import TableLayout, VectorTree
 
 
 def flop_tree(tree: VectorTree, flop: int, end: int | None = None) -> VectorTree:
-    """Return a public tree with only the boards that follow a flop, or a range of flops.
+    """Return a public tree with only the boards after a flop, or after a range of flops.
 
     Parameters
     ----------
@@ -39,7 +39,7 @@ def flop_tree(tree: VectorTree, flop: int, end: int | None = None) -> VectorTree
 
 
 def flops_tree(tree: VectorTree, flops: IntArray) -> VectorTree:
-    """Return a public tree with only the boards that follow the given flops.
+    """Return a public tree with only the boards after the given flops.
 
     The flops are given by ascending numbers.
 
@@ -49,7 +49,7 @@ def flops_tree(tree: VectorTree, flops: IntArray) -> VectorTree:
 
 
 def drawn_tree(tree: VectorTree, boards: Sequence[int]) -> VectorTree:
-    """Return a public tree with only sampled boards. Each stands for all boards of its round.
+    """Return a public tree with only sampled boards, each of which stands for all boards of its round.
 
     In expectation over the samples, its values are those of the whole tree [Johanson16 §4.3]. Permutations of
     equivalent suits need not be sampled: values are averaged over them.
@@ -97,7 +97,7 @@ def _part(tree: VectorTree, boards: list[IntArray]) -> VectorTree:
 
 
 def following_boards(tree: VectorTree, edges: IntArray, round_: int = 1) -> list[IntArray]:
-    """Return the boards that follow some boards of a round: for each round from `round_` on, their first numbers.
+    """Return the boards that follow some boards of a round, as the first index in each later round.
 
     `edges` are numbers of boards in the round, in ascending order: boards between two of them are followed by the
     boards between the two numbers in each later round.
@@ -117,7 +117,7 @@ def flop_before(tree: VectorTree, round_: int, board: int) -> int:
 
 
 def rows_of_flop(tree: VectorTree, flop: int) -> IntArray:
-    """Return the rows of a strategy table that belong to one flop, for each round.
+    """Return a flop's rows in a strategy table, for each round.
 
     The table has rows for every board.
 
@@ -130,7 +130,7 @@ def rows_of_flop(tree: VectorTree, flop: int) -> IntArray:
 
 
 def layout_of_flop(layout: TableLayout, rows: IntArray) -> TableLayout:
-    """Return the layout of a strategy table that has only the boards after one flop."""
+    """Return the layout of a strategy table for only the boards after one flop."""
     given = layout.given
     if len(given):
         given = np.concatenate([given[begin:end] for begin, end in rows.tolist()])
@@ -139,7 +139,7 @@ def layout_of_flop(layout: TableLayout, rows: IntArray) -> TableLayout:
 
 
 def entries_through(tree: VectorTree, round_: int, begin: int, end: int) -> list[IntArray]:
-    """Return, for each round, the chance nodes that lie on a path through some given chance nodes.
+    """Return each round's chance nodes that share a path with the given chance nodes.
 
     The given chance nodes are those from `begin` up to `end`, in round `round_`.
 
@@ -157,7 +157,7 @@ def entries_through(tree: VectorTree, round_: int, begin: int, end: int) -> list
 
 
 def entries_tree(tree: VectorTree, kept: Sequence[IntArray]) -> VectorTree:
-    """Return a public tree with only the betting that follows given chance nodes.
+    """Return a public tree with only the betting after the given chance nodes.
 
     The numbers of table rows do not change.
     """
@@ -171,7 +171,7 @@ def entries_tree(tree: VectorTree, kept: Sequence[IntArray]) -> VectorTree:
 
 
 class BettingPart(NamedTuple):
-    """A part of the betting in a game: all betting sequences that pass through given chance nodes."""
+    """A part of a game's betting: all betting sequences through the given chance nodes."""
 
     round: int
     entries: list[IntArray]  # [round] entries in the tree
@@ -179,7 +179,7 @@ class BettingPart(NamedTuple):
 
     @classmethod
     def through(cls, tree: VectorTree, round_: int, begin: int, end: int) -> BettingPart:
-        """Select all betting sequences that pass through given chance nodes of a round.
+        """Select all betting sequences that pass through the given chance nodes of a round.
 
         The round must not be the first.
         """
@@ -193,7 +193,7 @@ class BettingPart(NamedTuple):
         return cls(round_, entries, rows)
 
     def within(self, tree: VectorTree) -> VectorTree:
-        """Return a public tree with only the betting sequences of this part.
+        """Return a public tree with only this part's betting sequences.
 
         Its tables have rows for these betting sequences only.
         """

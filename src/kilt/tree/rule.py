@@ -1,4 +1,4 @@
-"""Define the learning rule of CFR: regret matching, and the updates of regrets and average strategies.
+"""The learning rule of CFR: regret matching, and updates of regrets and average strategies.
 
 All representations of a game use these few lines: flat trees, hands, buckets and pairs of buckets. `rule.cuh` is the
 same rule in CUDA. A row of `solve.variants` defines the discounts of each iteration.
@@ -22,7 +22,7 @@ TINY = 1e-37  # smaller sums of positive regrets count as 0: their inverse may o
 
 
 class Discount(NamedTuple):
-    """The weights and discount factors with which an iteration of CFR updates tables.
+    """The weights and discount factors of one CFR iteration.
 
     An iteration weights new values, adds them, and discounts the sums.
     """
@@ -37,7 +37,7 @@ class Discount(NamedTuple):
 
 @inlined
 def updated_regret(regret: Any, gained: Any, least: Any, weight: Any, above: Any, below: Any) -> Any:
-    """Return the sum of an action's regrets after one more iteration.
+    """Return an action's sum of regrets after one more iteration.
 
     `gained` is the regret of the iteration. It counts as 0 up to the rounding error `least`.
 
@@ -50,14 +50,14 @@ def updated_regret(regret: Any, gained: Any, least: Any, weight: Any, above: Any
 
 @inlined
 def updated_regret_plus(regret: Any, gained: Any, least: Any, weight: Any, above: Any, zero: Any) -> Any:
-    """Return the sum of an action's regrets after one more iteration of CFR+, in which sums are never negative."""
+    """Return an action's sum of regrets after one more iteration of CFR+, which is never negative."""
     total = regret + weight * gained if abs(gained) > least else regret
     return max(total, zero) * above
 
 
 @inlined
 def updated_average(total: Any, more: Any, weight: Any, kept: Any) -> Any:
-    """Return the sum of an action's probabilities after one more iteration, for the average strategy."""
+    """Return an action's sum of probabilities after one more iteration, for the average strategy."""
     return (total + weight * more) * kept
 
 
@@ -71,7 +71,7 @@ def match_columns(
     end: np.uint64,
     scale: FloatArray,
 ) -> None:
-    """Write the two factors by which regret matching computes probabilities from the regrets of each hand.
+    """Write the two factors by which regret matching turns a hand's regrets into probabilities.
 
     The probability of an action is max(entry, 0) · scale[0] + scale[1]: this function writes both factors for each
     column, and the probability is computed where it is needed. Two and three actions, the most frequent numbers, take a

@@ -25,7 +25,7 @@ BOARDS_PER_BATCH = 10_000  # boards whose hands are counted together
 
 
 def layouts_by_strength(tree: VectorTree, layouts: Sequence[TableLayout]) -> tuple[TableLayout, TableLayout]:
-    """Return the layout of each player's strategy table, if hands on complete boards are sorted by strength.
+    """Return each player's table layout, if hands on complete boards are sorted by strength.
 
     Equivalent and impossible hands are then left out in the last round. Both players' rows are in one table. On a
     board, player 0's rows come first.
@@ -71,12 +71,12 @@ def _columns(tree: VectorTree, boards: IntArray) -> IntArray:
 
 
 def sortable(tree: VectorTree) -> bool:
-    """Return whether a game's tables can store hands in the order of their strength."""
+    """Return whether a game's tables can store hands in order of strength."""
     return tree.poker and bool(tree.rows[-1] > 0) and not len(tree.pair_values)
 
 
 def stored_share(tree: VectorTree) -> float:
-    """Estimate what share of a strategy table is left without equivalent and impossible hands.
+    """Estimate the share of a strategy table that remains without equivalent and impossible hands.
 
     The estimate is based on some of the boards.
     """
@@ -91,7 +91,7 @@ def stored_share(tree: VectorTree) -> float:
 def convert_table(
     tree: VectorTree, work: Workspace, table: npt.NDArray[Any], layouts: Sequence[TableLayout], *, by_strength: bool
 ) -> None:
-    """Sort the hands in a strategy table by strength on complete boards, or restore their order.
+    """Sort a strategy table's hands by strength on complete boards, or restore their order.
 
     The table is converted in place. On a board of the last round, it then has either only distinct hands, weakest
     first, or all hands by number.
@@ -118,7 +118,7 @@ def convert_table(
 
 
 def rows_of_players(tree: VectorTree) -> tuple[IntArray, IntArray]:
-    """Return the rows of each player's decisions on a board of the last round."""
+    """Return each player's rows for the decisions on a board of the last round."""
     nodes = tree.nodes
     rows: tuple[list[int], list[int]] = [], []
     for entry in range(tree.entry_start[-2], tree.entry_start[-1]):
@@ -132,7 +132,7 @@ def rows_of_players(tree: VectorTree) -> tuple[IntArray, IntArray]:
 def hands_of_columns(
     tree: VectorTree, work: Workspace, layouts: Sequence[TableLayout], boards: IntArray
 ) -> tuple[npt.NDArray[np.uint16], IntArray]:
-    """Return which hand each column stands for in tables that are sorted by strength.
+    """Return the hand of each column in tables sorted by strength.
 
     Parameters
     ----------
@@ -160,7 +160,7 @@ def hands_of_columns(
 
 
 def rows_by_hand(tree: VectorTree, work: Workspace, strategy: ArrangedTable, board: int) -> Table:
-    """Return the rows of a board in a table that is sorted by strength, with a column for each hand.
+    """Return a board's rows in a table sorted by strength, with one column per hand.
 
     `tree` is the tree that the table is for: the game's tree, or a part of it.
     """
@@ -177,7 +177,7 @@ def rows_by_hand(tree: VectorTree, work: Workspace, strategy: ArrangedTable, boa
 
 
 def read_rows(tree: VectorTree, work: Workspace, strategy: ArrangedTable, rows: slice) -> Table:
-    """Return the rows of a decision in a table that is sorted by strength, with a column for each hand.
+    """Return a decision's rows in a table sorted by strength, with one column per hand.
 
     `tree` is the tree that the table is for: the game's tree, or a part of it.
     """
@@ -191,7 +191,7 @@ def read_rows(tree: VectorTree, work: Workspace, strategy: ArrangedTable, rows: 
 
 
 def with_one_board(tree: VectorTree, work: Workspace, strategy: ArrangedTable, board: int) -> ArrangedTable:
-    """Return a strategy with only one of the boards of the last round, and with a column for each hand.
+    """Return a strategy for a single board of the last round, with one column per hand.
 
     `tree` is the tree that the strategy is for: the game's tree, or a part of it.
     """

@@ -1,4 +1,4 @@
-"""Sort the hands in tables by strength, and restore their usual order, in compiled code.
+"""Compiled sorting of tables' hands by strength, and back.
 
 See `kilt.tree.strength_order`.
 """
@@ -16,7 +16,7 @@ from kilt.tree.vector_arrays import Table, VectorTree, Workspace
 
 @subkernel
 def rank_distinct_hands(tree: VectorTree, board: int, work: Workspace) -> int:
-    """Rank the distinct hands on a board of the last round, weakest first, and return their number."""
+    """Rank the distinct hands on a board of the last round, from the weakest, and return their number."""
     cards = work.cards
     for k in range(len(cards)):
         cards[k] = tree.board[board, k]
@@ -29,7 +29,7 @@ def rank_distinct_hands(tree: VectorTree, board: int, work: Workspace) -> int:
 def list_hands(
     tree: VectorTree, work: Workspace, boards: IntArray, first: IntArray, hands: npt.NDArray[np.uint16]
 ) -> None:
-    """List, for boards of the last round, the hands for which the columns of a sorted table stand.
+    """List the hands of a sorted table's columns, for boards of the last round.
 
     See `strength_order.hands_of_columns`.
     """
@@ -56,7 +56,7 @@ def convert_boards(
     table: Table,
     entries: Table,
 ) -> None:
-    """Sort the hands in a table by strength on all complete boards, or restore their usual order.
+    """Sort a table's hands by strength on all complete boards, or restore their order.
 
     See `strength_order.convert_table`.
 

@@ -1,4 +1,4 @@
-"""Evaluate strategies on the public tree of a game, with vectors over all private hands.
+"""Evaluate strategies on a game's public tree, with vectors over all private hands.
 
 A strategy is a table of nonnegative numbers, with a row for each action on each board and a column for each hand.
 Normalised, the numbers of a decision are its probabilities; regrets and sums of strategies can therefore be evaluated
@@ -61,7 +61,7 @@ SHARES, LARGE = 4, 16_000_000
 
 
 class VectorGame(EvaluableGame):
-    """A game on its public tree. Strategies are evaluated for all private hands at once.
+    """A game on its public tree, on which strategies are evaluated for all private hands at once.
 
     Parameters
     ----------
@@ -93,7 +93,7 @@ class VectorGame(EvaluableGame):
 
     @contextmanager
     def workspace(self, dtype: npt.DTypeLike = np.float64) -> Iterator[Workspace]:
-        """Lend scratch memory for one pass over the public tree.
+        """Lend scratch memory for a pass over the public tree.
 
         Each thread has one workspace, which later passes reuse.
         """
@@ -111,11 +111,11 @@ class VectorGame(EvaluableGame):
 
     @property
     def shape(self) -> tuple[int, int]:
-        """The shape of a strategy table: one row for each action on each board, one column for each hand."""
+        """The shape of strategy tables: one row per action and board, one column per hand."""
         return int(self.tree.table_start[-1]), self.tree.prior.shape[1]
 
     def table(self, dtype: npt.DTypeLike = np.float64) -> Table:
-        """Return a strategy table of zeros. All-zero weights mean that every action has the same probability.
+        """Return a table of zeros, which stands for the uniform strategy.
 
         Decisions with a fixed strategy have this strategy instead.
         """
@@ -125,7 +125,7 @@ class VectorGame(EvaluableGame):
         return table
 
     def fix_strategies(self, strategies: Mapping[int, FloatArray]) -> None:
-        """Fix the strategy at some decisions, so that solvers do not change it.
+        """Fix the strategy at some decisions, so that solvers keep it.
 
         Best responses follow fixed strategies, too.
 
@@ -142,7 +142,7 @@ class VectorGame(EvaluableGame):
         self.layouts = identity, identity
 
     def on_host(self, table: Table | ArrangedTable) -> Table:
-        """Return a strategy table as a NumPy array with rows by board and action, and columns by hand."""
+        """Return a strategy table as a NumPy array, with rows by board and action and columns by hand."""
         if not isinstance(table, ArrangedTable):
             return table
         found = table.table.reshape(self.shape).copy()
@@ -151,14 +151,14 @@ class VectorGame(EvaluableGame):
         return found
 
     def read_rows(self, strategy: Table | ArrangedTable, rows: slice) -> Table:
-        """Return the rows of one decision of a strategy table, with a column for each hand."""
+        """Return one decision's rows of a strategy table, with one column per hand."""
         if isinstance(strategy, ArrangedTable):
             with self.workspace() as work:
                 return read_rows(self.tree, work, strategy, rows)
         return strategy[rows]
 
     def decisions(self) -> Iterator[tuple[int, int, Position]]:
-        """Yield each decision of the game: its round, its first row in strategy tables, and the betting so far.
+        """Yield each decision of the game: its round, its first table row, and the betting so far.
 
         The row is counted from the first row of its board.
         """
@@ -178,12 +178,12 @@ class VectorGame(EvaluableGame):
                 below += [(child + a, entry, r, position.after(act)) for a, act in enumerate(actions)]
 
     def symmetrise(self, table: Table) -> Table:
-        """Average the entries of a table over all hands that differ only by equivalent suits."""
+        """Average a table's entries over all hands that differ only in equivalent suits."""
         self._check(table)
         return mean_over_suits(self.tree, table)
 
     def pooled(self, counts: FloatArray) -> FloatArray:
-        """Sum the counts of all hands that differ only by equivalent suits.
+        """Sum the counts of all hands that differ only in equivalent suits.
 
         Each of these hands gets the sum.
         """
@@ -196,7 +196,7 @@ class VectorGame(EvaluableGame):
                 raise GameError(f"the table has shape {table.shape}; {self.game.name} needs {self.shape}: see `table`")
 
     def scope(self, player: int, part: int = 0, parts: int = 1, trunk: int = 1) -> Scope:
-        """Return the boards and hands that a pass over the tree covers when nothing is sampled.
+        """Return the boards and hands that a pass covers without sampling.
 
         With `parts`, it covers one of several parts of the boards.
         """
@@ -255,7 +255,7 @@ class VectorGame(EvaluableGame):
         return self._worth(player, walk, self.scope(player, 0, 0), result, dtype, np.sum(list(values), axis=0))
 
     def rounds_drawn(self, scheme: Scheme) -> int:
-        """Return in how many rounds after the first a board is sampled.
+        """Return the number of rounds after the first in which a board is sampled.
 
         Raises GameError if hands cannot be sampled.
         """
@@ -264,14 +264,14 @@ class VectorGame(EvaluableGame):
         return len(self.tree.rows) - 1 if scheme.rounds is None else scheme.rounds
 
     def call_in_parallel(self, work: Callable[[int], None], numbers: Sequence[int]) -> None:
-        """Call a function with each of the given numbers, in parallel on all threads of the game.
+        """Call a function with each of the given numbers, in parallel on the game's threads.
 
         The calls must be independent.
         """
         list(self._pool.map(work, numbers))
 
     def call_for_seats(self, work: Callable[[int], None], scheme: Scheme) -> None:
-        """Call a function once for each seat, in parallel if that makes use of more threads."""
+        """Call a function for each seat, in parallel if that uses more threads."""
         if self.threads > 1 and scheme.boards:
             self.call_in_parallel(work, (0, 1))
         else:
@@ -279,7 +279,7 @@ class VectorGame(EvaluableGame):
             work(1)
 
     def walk(self, walk: Walk, scheme: Scheme = FULL_WIDTH, seed: int = 0, number: int = 0) -> float:
-        """Return how many chips per game a player wins by following a strategy or by a best response.
+        """Return a player's winnings, with a strategy or a best response, in chips per game.
 
         The `Walk` says which.
 
@@ -288,7 +288,7 @@ class VectorGame(EvaluableGame):
         return self.run(walk.player, self._judging(walk), scheme, seed, number)
 
     def hand_values(self, player: int, task: int, strategy: Table) -> FloatArray:
-        """Return how many chips a player wins with each hand, at the beginning of the game.
+        """Return a player's winnings with each hand at the start of the game, in chips.
 
         Parameters
         ----------
@@ -308,7 +308,7 @@ class VectorGame(EvaluableGame):
         return self.walk_values(Walk(player, (task,), strategy, strategy))
 
     def walk_values(self, walk: Walk) -> FloatArray:
-        """Return how many chips a player wins with each hand, by following a strategy or by a best response."""
+        """Return a player's winnings with each hand, by a strategy or a best response, in chips."""
         assert isinstance(self.game, Holdem)
         result, tree = np.zeros(self.shape[1]), self.tree
         self.run(walk.player, self._judging(walk), result=result)
@@ -316,7 +316,7 @@ class VectorGame(EvaluableGame):
         return np.divide(result, met, out=np.zeros_like(result), where=met > 0)
 
     def part(self, walk: Walk, number: int, of: int) -> FloatArray:
-        """Compute one of several parts of an evaluation, and return the values of all hands.
+        """Compute one part of an evaluation, and return the values of all hands.
 
         The values are by chance node of the first round and by hand.
 
@@ -325,7 +325,7 @@ class VectorGame(EvaluableGame):
         return self._values(self._judging(walk), self.scope(walk.player, number, of))
 
     def flop_values(self, walk: Walk, part: VectorTree, trunk: int = 1) -> FloatArray:
-        """Return the value of each hand in one part of the tree, at each chance node that leads to this part.
+        """Return each hand's value in one part of the tree, at each chance node that leads there.
 
         The shape is (chance nodes at the end of the trunk, hands). `conclude` takes the sum over all flops. Parts may
         run in parallel, one in each thread.
@@ -344,7 +344,7 @@ class VectorGame(EvaluableGame):
     def part_values(
         self, player: int, walk: CompiledWalk, part: VectorTree, dtype: npt.DTypeLike = np.float64, trunk: int = 1
     ) -> FloatArray:
-        """Run a compiled pass over one part of the tree, and return the value of each hand.
+        """Run a compiled pass over one part of the tree, and return each hand's value.
 
         It runs on one thread. Values are as in `flop_values`.
         """
@@ -354,7 +354,7 @@ class VectorGame(EvaluableGame):
         return sum(second, start=first)[:opened]
 
     def conclude(self, walk: Walk, values: FloatArray, trunk: int = 1) -> float:
-        """Complete an evaluation that was computed in parts, and return how many chips per game a player wins.
+        """Complete an evaluation from its parts, and return a player's winnings in chips per game.
 
         `values` is the sum of the values of all parts.
 
@@ -365,7 +365,7 @@ class VectorGame(EvaluableGame):
     def conclude_walk(
         self, player: int, walk: CompiledWalk, values: FloatArray, dtype: npt.DTypeLike = np.float64, trunk: int = 1
     ) -> float:
-        """Complete a compiled pass that was computed in parts, and return how many chips per game a player wins.
+        """Complete a compiled pass from its parts, and return a player's winnings in chips per game.
 
         `values` is the sum of the values of all parts.
         """
@@ -404,7 +404,7 @@ class VectorGame(EvaluableGame):
         return float(self.tree.norm * (self.tree.prior[player] @ result))
 
     def worth(self, player: int, task: int, strategy: Table | ArrangedTable) -> float:
-        """Return what a player wins with a strategy, or with a best response to it, in chips per game.
+        """Return a player's winnings with a strategy, or with a best response to it, in chips per game.
 
         Parameters
         ----------
@@ -425,7 +425,7 @@ class VectorGame(EvaluableGame):
         return Policy(layouts[player], table), Policy(layouts[1 - player], table)
 
     def responses(self, strategy: Table) -> Table:
-        """Return the best responses of both players to a strategy, as one strategy table.
+        """Return both players' best responses to a strategy, as one table.
 
         It has 1 for the best action of a hand, and 0 for the others.
         """
@@ -436,7 +436,7 @@ class VectorGame(EvaluableGame):
 
     @property
     def is_general_sum(self) -> bool:
-        """Whether the game is not zero-sum, for example because the house takes rake."""
+        """Whether the game is not zero-sum, as with rake."""
         return bool(self.tree.nodes.rake.any() or self.tree.nodes.extra.size)
 
     def block_values(
@@ -448,7 +448,7 @@ class VectorGame(EvaluableGame):
         tree: VectorTree | None = None,
         values: Sequence[FloatArray] | None = None,
     ) -> tuple[BlockValues, BlockValues]:
-        """Return the values of both players and their reach probabilities in one betting round.
+        """Return both players' values and reach probabilities in one betting round.
 
         They are for the boards given by `path`.
 

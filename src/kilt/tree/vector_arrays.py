@@ -1,4 +1,4 @@
-"""Define arrays for computations on public trees: nodes, strategy tables and scratch memory."""
+"""Arrays for computations on public trees: nodes, strategy tables and scratch memory."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ FOLLOW, RESPOND, ANSWER = 0, 1, 2  # tasks of the player; ANSWER is RESPOND, and
 
 
 class TableLayout(NamedTuple):
-    """The layout of a strategy table: which board and action a row is for, and which hand a column is for.
+    """The layout of a strategy table: the board and action of each row, and the hand of each column.
 
     The identity layout is over (board, row) × hand, with a row for each action of each decision. A player with a card
     abstraction has a table over row × bucket: boards share their rows, and hands of a bucket share a column.
@@ -42,14 +42,14 @@ class TableLayout(NamedTuple):
 
 
 class TableRows(Protocol):
-    """The interface of strategy tables that return single rows, from memory or from a file."""
+    """The interface of strategy tables that return single rows from memory or a file."""
 
     def __getitem__(self, rows: slice, /) -> Table:
         """Return the rows of one decision on one board."""
 
 
 class Policy(NamedTuple):
-    """A player's strategy: a table of weights, and the layout that says what its rows and columns mean.
+    """A player's strategy: a table of weights, with the layout of its rows and columns.
 
     Normalised per decision, weights are probabilities; negative weights count as 0.
     """
@@ -59,19 +59,19 @@ class Policy(NamedTuple):
 
 
 class ArrangedTable(NamedTuple):
-    """A strategy table of both players, with a layout for each player: see `strength_order.layouts_by_strength`."""
+    """A strategy table of both players, with a layout for each."""
 
     table: Table
     layouts: tuple[TableLayout, TableLayout]
 
     @classmethod
     def of(cls, table: Table, layouts: tuple[TableLayout, TableLayout]) -> ArrangedTable:
-        """Return a table as passes read it: as an array of one column if its hands are sorted by strength."""
+        """Return a table as passes read it, which depends on whether hands are sorted by strength."""
         return cls(table.reshape(-1, 1) if layouts[0].by_strength else table, layouts)
 
 
 class Nodes(NamedTuple):
-    """The nodes of a public tree, stored as arrays.
+    """The nodes of a public tree as arrays.
 
     Nodes of one betting round, from its opening to its end, form a block.
     """
@@ -92,14 +92,14 @@ class Nodes(NamedTuple):
 
 
 class Dice(NamedTuple):
-    """The payoffs of Bluff after a bid is called, and how many dice of each hand match each bid."""
+    """The payoffs of Bluff after a call, and each hand's number of dice that match each bid."""
 
     matching: ByteArray  # [player, face, hand] dice that match
     called: FloatArray  # [player, node of CALL_BLUFF by its row, own matches, opponent's matches] payoff
 
 
 class VectorTree(NamedTuple):
-    """The tree of all public states of a game, as arrays for compiled code.
+    """A game's public tree as arrays for compiled code.
 
     A chance node is called an *entry* of the next round: it opens a block of betting, which has separate table rows for
     each entry. Boards are numbered over all rounds.
@@ -138,7 +138,7 @@ class VectorTree(NamedTuple):
 
 
 class Scope(NamedTuple):
-    """The boards and hands that one pass over the public tree covers: all of them, a sample, or a part.
+    """The boards and hands in one pass over the public tree: all of them, a sample, or a part.
 
     A pass in several parts divides the boards that follow the first rounds, called the trunk. With 0 parts, a pass
     covers only the trunk, and starts from the values that the parts have computed.
@@ -156,7 +156,7 @@ class Scope(NamedTuple):
 
 
 class Visit(NamedTuple):
-    """The board that a pass over the public tree processes now, and data about it.
+    """The board that a pass over the public tree now processes, with data about it.
 
     A board is processed on the way to later boards, on the way back, or both at once.
     """
@@ -175,7 +175,7 @@ class Visit(NamedTuple):
 
 
 class Vectors(NamedTuple):
-    """Scratch memory for a pass over the public tree: vectors over hands for each node.
+    """Scratch memory of a pass over the public tree: vectors over hands for each node.
 
     A node shares its parent's reach if both are equal.
     """
@@ -192,7 +192,7 @@ class Vectors(NamedTuple):
 
 
 class ShowdownLanes(NamedTuple):
-    """Scratch memory for evaluating several showdowns at the same time.
+    """Scratch memory for evaluating several showdowns at once.
 
     The vectors of `LANES` showdowns are interleaved.
     """

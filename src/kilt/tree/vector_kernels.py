@@ -1,4 +1,4 @@
-"""Evaluate strategies in compiled code, with vectors over hands [Johanson16 §§2.4, 3.3].
+"""Compiled evaluation of strategies, with vectors over hands [Johanson16 §§2.4, 3.3].
 
 Reach probabilities are passed down the public tree, and values up.
 
@@ -54,7 +54,7 @@ def expand_buckets(
     end: Hand,
     expanded: FloatArray,
 ) -> None:
-    """Convert a strategy for buckets to a strategy for the hands on a given board.
+    """Convert a strategy for buckets to one for the hands on a given board.
 
     Each hand gets the entry of its bucket.
     """
@@ -67,7 +67,7 @@ def expand_buckets(
 def push_action(
     reach: FloatArray, here: int, table: Table, row: int, scale: FloatArray, start: Hand, end: Hand, child: int
 ) -> None:
-    """Compute, for each hand, the probability that the opponent reaches the node after an action."""
+    """Compute the opponent's reach probability after an action, for each hand."""
     zero = scale.dtype.type(0)
     for hand in range(start, end):
         reach[child, hand] = reach[here, hand] * (max(table[row, hand], zero) * scale[0, hand] + scale[1, hand])
@@ -86,7 +86,7 @@ def mix_actions(
     end: Hand,
     here: int,
 ) -> None:
-    """Compute the value of each hand at a decision from the values after each action and their probabilities."""
+    """Compute each hand's value at a decision from the actions' values and probabilities."""
     zero = scale.dtype.type(0)
     if actions == 1:
         set_to_zero(value, here, start, end)
@@ -103,14 +103,14 @@ def mix_actions(
 
 @subkernel
 def copy_value(value: FloatArray, child: int, start: Hand, end: Hand, here: int) -> None:
-    """Copy the value of each hand after an action to the decision before it."""
+    """Copy each hand's value after an action to the decision before it."""
     for hand in range(start, end):
         value[here, hand] = value[child, hand]
 
 
 @subkernel
 def sum_actions(value: FloatArray, child: int, actions: int, start: Hand, end: Hand, here: int) -> None:
-    """Compute the value of each hand at a decision of the opponent: the sum of the values after all actions.
+    """Sum each hand's values over all actions at a decision of the opponent.
 
     The reach probabilities already weight the actions.
     """
@@ -126,14 +126,14 @@ def sum_actions(value: FloatArray, child: int, actions: int, start: Hand, end: H
 
 @subkernel
 def take_larger_value(value: FloatArray, child: int, start: Hand, end: Hand, here: int) -> None:
-    """Replace the value of each hand at a decision by its value after an action, if this is higher."""
+    """Raise each hand's value at a decision to its value after an action, if that is higher."""
     for hand in range(start, end):
         value[here, hand] = max(value[here, hand], value[child, hand])
 
 
 @subkernel
 def any_reach(reach: FloatArray, child: int, start: Hand, end: Hand) -> bool:
-    """Return whether the opponent reaches a node with some hand."""
+    """Return whether the opponent reaches a node with any hand."""
     for hand in range(start, end):  # noqa: SIM110, no generators in kernels
         if reach[child, hand] > 0:
             return True
@@ -142,7 +142,7 @@ def any_reach(reach: FloatArray, child: int, start: Hand, end: Hand) -> bool:
 
 @subkernel
 def certain_action(table: Table, first: int, step: int, actions: int, start: Hand, end: Hand) -> int:
-    """Return the action that a strategy takes with every hand, or −1 if there is no such action."""
+    """Return the action that a strategy takes with every hand, or −1 if there is none."""
     found = -1
     for a in range(actions):
         if table[first + a * step, start] > 0:
@@ -174,7 +174,7 @@ def write_best(
     row: int,
     step: int,
 ) -> None:
-    """Write a player's best response to a strategy table: 1 for the best action of each hand, otherwise 0.
+    """Write a player's best response to a strategy table: 1 for each hand's best action, else 0.
 
     Of actions equal up to `noise`, the first is best.
     """
@@ -197,7 +197,7 @@ def enter_round(
     vectors: Vectors,
     reach: FloatArray,
 ) -> bool:
-    """Prepare the first node of a betting round, and return whether the opponent reaches it with some hand.
+    """Prepare a betting round's first node, and return whether the opponent reaches it with any hand.
 
     On arrival at a board, the reach probabilities are copied from the chance node before the round.
 
@@ -309,7 +309,7 @@ def follow(
     end: Hand,
     vectors: Vectors,
 ) -> None:
-    """Compute the value of each hand at a decision at which the player follows a strategy."""
+    """Compute each hand's value at a decision where the player follows a strategy."""
     value, scale, expanded = vectors.value, vectors.scale, vectors.expanded
     if len(bucket) > 0:
         expand_buckets(table, bucket, board, first, actions, begin, end, expanded)
@@ -333,7 +333,7 @@ def pull_values(
     policy: Policy,
     vectors: Vectors,
 ) -> None:
-    """Compute the value of each hand at all nodes of a betting round, from the leaves to the first node.
+    """Compute each hand's value at all nodes of a betting round, from the leaves up.
 
     At a decision with a fixed strategy, the player follows it whatever the task.
     """
@@ -370,7 +370,7 @@ def pass_up(
     value: FloatArray,
     result: FloatArray,
 ) -> None:
-    """Add the values of the hands at the start of a betting round to the chance node before it.
+    """Add the hands' values at the start of a betting round to the chance node before it.
 
     Values of the first round are written to `result`.
 
@@ -420,7 +420,7 @@ def walk(
     sums: FloatArray,
     result: FloatArray,
 ) -> None:
-    """Compute how much a player wins with each hand, by following a strategy or by a best response.
+    """Compute a player's winnings with each hand, by a strategy or a best response.
 
     The value of each hand is written to `result`, weighted by the opponent's reach probability.
 

@@ -45,7 +45,7 @@ LOWER_BLOCK = 12  # number of bids in each block of Bluff after the first
 
 
 class ActionBlocks(NamedTuple):
-    """The public actions of a game as arrays, in which the nodes of a betting round are adjacent.
+    """A game's public actions as arrays, with the nodes of each betting round adjacent.
 
     Parents come before children, and siblings are adjacent.
     """
@@ -66,7 +66,7 @@ class ActionBlocks(NamedTuple):
 
 
 def vector_tree(game: Game, menu: Menu | None = None, *, by_board: bool = True) -> VectorTree:
-    """Build the public tree of a game, as arrays for compiled code.
+    """Build a game's public tree as arrays for compiled code.
 
     In no-limit games, `menu` selects the raises.
 
@@ -176,7 +176,7 @@ def _shared_places(actions: ActionBlocks, last: Flags, poker: bool) -> IntArray:
 
 
 class Dealing(NamedTuple):
-    """The chance events of a game: its boards, the hands, and their probabilities."""
+    """A game's chance events: its boards and hands, with their probabilities."""
 
     boards: Sequence[Boards]
     hands: tuple[int, ...]

@@ -1,4 +1,4 @@
-"""Compute reach probabilities and values on the tree of a small game, in compiled code."""
+"""Compiled reach probabilities and values on the tree of a small game."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ TIE = 1e-12  # smaller differences of values are rounding errors: the first such
 
 @kernel
 def push_reach(nodes: FlatNodes, strategy: FloatArray, player: int, reach: FloatArray) -> None:
-    """Compute the probability that chance and a player's opponent bring the game to each node."""
+    """Compute the probability that chance and the opponent bring the game to each node."""
     reach[0] = 1.0
     for node in range(len(nodes.actor)):
         actor = nodes.actor[node]
@@ -52,7 +52,7 @@ def pull_values(
     slot_value: FloatArray,
     choice: Choice,
 ) -> None:
-    """Compute a player's counterfactual value of each node and of each action.
+    """Compute a player's counterfactual value of each node and each action.
 
     Both are weighted by `reach`. The player follows `strategy` or, with `best`, takes the best action of the
     information set: a best response. The action is written to `choice`, otherwise −1. Nodes after an information set
@@ -97,7 +97,7 @@ def pull_values(
 
 @kernel
 def own_reach(nodes: FlatNodes, strategy: FloatArray, player: int, reach: FloatArray) -> None:
-    """Compute the probability that a player takes each action and all of the player's earlier actions."""
+    """Compute a player's own probability of reaching and taking each action."""
     for where in range(len(nodes.infoset_player)):
         if nodes.infoset_player[where] == player:
             after = nodes.infoset_after[where]

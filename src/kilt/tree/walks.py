@@ -1,4 +1,4 @@
-"""Describe passes over a public tree: what they sample, whose values they compute, and what they return."""
+"""Specify passes over a public tree: what they sample, and whose values they compute."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ CompiledWalk: TypeAlias = Callable[[Scope, Workspace, FloatArray, FloatArray], N
 
 
 class Scheme(NamedTuple):
-    """What each iteration of CFR samples: nothing, boards, or also the hands of one or both players."""
+    """What each CFR iteration samples: nothing, boards, or also one or both players' hands."""
 
     boards: bool
     mine: bool = False
@@ -26,7 +26,7 @@ FULL_WIDTH = Scheme(boards=False)
 
 
 class Walk(NamedTuple):
-    """A request to compute how much a player wins by following a strategy or by a best response.
+    """A request for a player's winnings, by a strategy or a best response.
 
     Tables have rows by board and action and columns by hand, unless a layout says otherwise.
     """
@@ -40,7 +40,7 @@ class Walk(NamedTuple):
 
 
 class BlockValues(NamedTuple):
-    """The opponent's reach probabilities and one player's values at all nodes of a betting round.
+    """The opponent's reach probabilities and a player's values at all nodes of a betting round.
 
     They are for one board.
 

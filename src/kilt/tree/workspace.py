@@ -1,4 +1,4 @@
-"""Allocate the scratch memory of passes over a public tree."""
+"""Allocate scratch memory for passes over a public tree."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from kilt.tree.vector_arrays import ShowdownLanes, Vectors, VectorTree, Workspac
 
 
 def new_workspace(game: Game, tree: VectorTree, dtype: npt.DTypeLike) -> Workspace:
-    """Allocate the scratch memory of one thread. Pages that are never written to cost nothing."""
+    """Allocate one thread's scratch memory. Pages never written to cost nothing."""
     places, hands = int(tree.nodes.place.max()) + 1, tree.prior.shape[1]
     cards = (FULL, 2, 5)  # unused by games without cards
     if isinstance(game, Holdem):

@@ -17,7 +17,7 @@ from kilt.viz.picture import save_figure
 
 
 def plot_starting_hands(buckets: npt.NDArray[Any], deck: Deck, title: str, path: str | Path) -> None:
-    """Draw the bucket of each starting hand in a square: suited above the diagonal, pairs on it, offsuit below.
+    """Draw the bucket of each starting hand in a grid: suited hands above the diagonal, offsuit ones below.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Draw classes of boards: sample boards, distances between boards, and sizes of classes."""
+"""Draw classes of boards: example boards, distances, and class sizes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ROW = 0.26  # inches
 def plot_classes(
     samples: Sequence[Array], words: Sequence[str], shares: FloatArray, deck: Deck, title: str, path: str | Path
 ) -> None:
-    """Draw some boards of each class on a sheet, like [Schmid15 figure 3].
+    """Draw some boards of each class, like [Schmid15 figure 3].
 
     Parameters
     ----------
@@ -64,7 +64,7 @@ def plot_classes(
 
 
 def plot_distances(distances: Array, labels: Labels, title: str, path: str | Path) -> None:
-    """Draw the distances between boards as a matrix. Boards are sorted by class, and lines separate the classes.
+    """Draw the distances between boards as a matrix, with boards sorted by class.
 
     Parameters
     ----------

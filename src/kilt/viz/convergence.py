@@ -1,4 +1,4 @@
-"""Draw convergence curves: exploitability against iterations and against time, on logarithmic axes."""
+"""Draw convergence curves: exploitability against iterations and time, on logarithmic axes."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def plot_convergence(
     unit: str = UNIT,
     margins: Mapping[str, Sequence[float]] | None = None,
 ) -> None:
-    """Draw exploitability against iterations and against time, on logarithmic axes, and write it to a file.
+    """Draw exploitability against iterations and time, on logarithmic axes, and write the picture to a file.
 
     Parameters
     ----------
@@ -54,7 +54,7 @@ def convergence_figure(
     unit: str = UNIT,
     margins: Mapping[str, Sequence[float]] | None = None,
 ) -> Figure:
-    """Return a figure of exploitability against iterations and against time, on logarithmic axes."""
+    """Return a figure of exploitability against iterations and time, on logarithmic axes."""
     figure = Figure(figsize=(9, 4), dpi=150)
     figure.suptitle(title, fontweight="bold", parse_math=False)
     panels = figure.subplots(1, 2, sharey=True, gridspec_kw=MARGINS)

@@ -1,4 +1,4 @@
-"""Draw measured results with error bars, against the quantity that was varied."""
+"""Draw measured results with error bars against a varied quantity."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def plot_lines(
     *,
     logarithmic: tuple[bool, bool] = (False, False),
 ) -> None:
-    """Draw one or more lines with error bars, and write the picture to a file.
+    """Draw lines with error bars, and write the picture to a file.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Write pictures to files, and check before long work begins whether a picture can be written."""
+"""Write pictures to files, and check in advance that this is possible."""
 
 from __future__ import annotations
 
@@ -11,7 +11,10 @@ from kilt.errors import ArtifactError
 
 
 def require_drawable(path: Path) -> None:
-    """Raise ArtifactError if no picture can be written to `path`. Commands call it before long work begins."""
+    """Raise ArtifactError if no picture can be written to `path`.
+
+    Commands call it before long work begins.
+    """
     known = Figure().canvas.get_supported_filetypes()
     if path.suffix[1:].lower() not in known:
         raise ArtifactError(f"{path} is no picture that can be drawn: end its name in .{', .'.join(sorted(known))}")
@@ -20,7 +23,10 @@ def require_drawable(path: Path) -> None:
 
 
 def save_figure(figure: Figure, path: str | Path) -> None:
-    """Write a figure to a file. Raises ArtifactError if that is not possible."""
+    """Write a figure to a file.
+
+    Raises ArtifactError if that is not possible.
+    """
     require_drawable(Path(path))
     with os_errors(f"{path} cannot be written"):
         figure.savefig(path)

@@ -1,4 +1,4 @@
-"""Draw hand grids: a player's strategy for every starting hand, in the usual square of hands.
+"""Draw hand grids: a player's strategy for every starting hand, in the usual square.
 
 Each cell is a hand: pairs are on the diagonal, suited hands above it, offsuit hands below it, with the highest ranks
 first. The bar in a cell is split by action: fold is red, call is blue, raises are green, and larger raises are darker.
@@ -38,7 +38,7 @@ COLUMNS = 3  # largest number of panels in a row
 
 @dataclass(frozen=True)
 class Grid:
-    """A hand grid: the strategy for each starting hand at one decision, in a square with the highest ranks first.
+    """A hand grid: the strategy for each starting hand at one decision, highest ranks first.
 
     Attributes
     ----------
@@ -64,18 +64,18 @@ class Grid:
     overall: FloatArray
 
     def hand(self, i: int, j: int) -> str:
-        """Return the name of the hands in row `i` and column `j`, such as ``AKs``."""
+        """Return the starting hand in row `i` and column `j`, such as ``AKs``."""
         high, low = self.ranks[min(i, j)], self.ranks[max(i, j)]
         return high + low + ("s" if j > i else "o" if j < i else "")
 
 
 def first_decisions(blueprint: Blueprint, count: int = PANELS) -> list[int]:
-    """Return the tree nodes of the first `count` decisions before the flop, such as the opening and the response."""
+    """Return the nodes of the first `count` decisions before the flop, such as the opening."""
     return [early.node for early in first_round_decisions(blueprint)][:count]
 
 
 def preflop_grids(blueprint: Blueprint, decisions: Sequence[int]) -> list[Grid]:
-    """Return hand grids of a blueprint's strategy, at several decisions before the flop.
+    """Return hand grids of a blueprint's strategy at several decisions before the flop.
 
     Parameters
     ----------
@@ -221,7 +221,7 @@ def _hand(deck: Deck, i: int, j: int) -> int | None:
 
 
 def action_colours(actions: Sequence[str]) -> list[str]:
-    """Return the colour of each action at a decision. Larger raises are darker."""
+    """Return a colour for each action at a decision, darker for larger raises."""
     raises = [place for place, action in enumerate(actions) if action not in ("fold", "call", "check")]
     low, high = np.array(GREENS)
     found: list[str] = []

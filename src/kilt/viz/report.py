@@ -1,4 +1,4 @@
-"""Write a report about a blueprint: one HTML page with its settings, results and pictures.
+"""Write a report on a blueprint: one HTML page with its settings, results and pictures.
 
 The page needs no other files, no network and no scripts, so that users can send it and keep it. `collect_contents`
 collects its content from a blueprint as plain data, `Contents`.
@@ -56,7 +56,7 @@ footer { margin-top: 3rem; color: var(--soft); font-size: .85rem; }
 
 
 class MatchResult(NamedTuple):
-    """The result of a match, as a row in a report."""
+    """The result of a match, as a row of a report."""
 
     player: str
     against: str
@@ -66,7 +66,7 @@ class MatchResult(NamedTuple):
 
 @dataclass(frozen=True)
 class Contents:
-    """The content of a report. Empty fields do not appear on the page."""
+    """The content of a report on a blueprint, without its empty fields on the page."""
 
     title: str
     built: tuple[tuple[str, str], ...] = ()  # what was built, with its settings
@@ -151,7 +151,7 @@ def _buckets(cards: CardAbstraction, names: Sequence[str]) -> str:
 
 
 def write_report(folder: str | Path, contents: Contents) -> Path:
-    """Write the report to ``report.html`` in a folder and return its path."""
+    """Write the report to ``report.html`` in a folder, and return its path."""
     path = Path(folder) / PAGE
     page = report_html(contents)
     with artifact.os_errors(f"{path} cannot be written"):
@@ -161,7 +161,7 @@ def write_report(folder: str | Path, contents: Contents) -> Path:
 
 
 def report_html(contents: Contents) -> str:
-    """Return the report as an HTML page that includes its pictures.
+    """Return the report as an HTML page with its pictures embedded.
 
     >>> page = report_html(Contents("Leduc & friends", commands=(("play against it", "kilt play RUN"),)))
     >>> "<h1>Leduc &amp; friends</h1>" in page, "<h2>" in page

@@ -1,4 +1,4 @@
-"""Draw a strategy as bars, one for each hand or information set, split by the probabilities of the actions."""
+"""Draw a bar for each hand or information set, split by the probabilities of its actions."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ MOST_BARS = 32  # largest number of bars in a picture
 
 
 def share_figure(rows: Mapping[str, Mapping[str, float]], title: str) -> Figure:
-    """Draw one bar for each hand or information set, split by the probabilities of its actions.
+    """Draw a bar for each hand or information set, split by the probabilities of its actions.
 
     Parameters
     ----------

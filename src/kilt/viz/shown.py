@@ -1,4 +1,4 @@
-"""Draw the pictures that `run.plot()`, `match.plot()` and the like return, for each type of result.
+"""Draw the pictures that results such as `run.plot()` return.
 
 >>> from kilt.api import solve
 >>> type(solve("kuhn", iterations=50).plot().figure).__name__
@@ -34,7 +34,7 @@ LEAST_UNITS = 10  # smallest number of deals for which a mean is drawn
 
 @singledispatch
 def result_figure(thing: object) -> Figure:
-    """Draw a result: a run, a match, a spot, a solved spot or one of its decisions, or a strategy."""
+    """Draw a result, such as a run, a match, a solved spot or a strategy."""
     raise TypeError(f"{type(thing).__name__} has no picture")
 
 

@@ -1,4 +1,4 @@
-"""Compute hand grids of solved spots: a player's strategy or range, for every starting hand."""
+"""Compute hand grids of solved spots: a player's strategy or range for every starting hand."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from kilt.viz.ranges import Grid
 
 
 def spot_grid(node: SpotNode, title: str) -> Grid:
-    """Return the strategy of the player to act at a decision of a solved spot, as a hand grid.
+    """Return the strategy at a decision of a solved spot as a hand grid.
 
     Parameters
     ----------
@@ -42,7 +42,7 @@ def spot_grid(node: SpotNode, title: str) -> Grid:
 
 
 def range_grid(spot: Spot, seat: int) -> Grid:
-    """Return a player's range at the beginning of a spot, as a hand grid.
+    """Return a player's range at the start of a spot as a hand grid.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Draw how a run's win rates against simple opponents develop over time."""
+"""Draw how a run's win rates against simple opponents develop."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from kilt.viz.picture import save_figure
 
 
 def measured_opponents(steps: Sequence[Step]) -> list[str]:
-    """Return the names of the opponents against whom the win rate of a run was measured.
+    """Return the names of the opponents in a run's measured win rates.
 
     >>> measured_opponents([Step(1, 0.5, 0, 0, 0, {"always-call": 120.0, "always-fold": 600.0})])
     ['always-call', 'always-fold']
@@ -24,7 +24,7 @@ def measured_opponents(steps: Sequence[Step]) -> list[str]:
 
 
 def plot_win_rates(steps: Sequence[Step], title: str, path: str | Path) -> None:
-    """Draw win rates of a run's average strategy over time, with a panel for each opponent.
+    """Draw a run's win rates over time, with a panel for each opponent.
 
     Parameters
     ----------

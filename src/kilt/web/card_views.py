@@ -1,4 +1,4 @@
-"""Data for the web page about a card abstraction: its buckets, the strength of their hands, and its board classes."""
+"""Data for the web page on a card abstraction: its buckets, their hand strength, and its board classes."""
 
 from __future__ import annotations
 
@@ -24,7 +24,10 @@ NEAREST, SHOWN = 6, 6  # how many similar buckets or classes the page shows, and
 
 
 def card_abstraction_of(agent: Agent, seat: int = 0) -> CardAbstraction:
-    """Return the card abstraction of an agent. Raises PlayError if the agent has none."""
+    """Return the card abstraction of an agent.
+
+    Raises PlayError if the agent has none.
+    """
     if not isinstance(agent, BlueprintAgent):
         raise PlayError(
             f"{Path(agent.name).name} has no buckets of cards: choose a run that was solved in an abstraction"
@@ -41,7 +44,7 @@ def bucket_row(agent: Agent, board: tuple[int, ...], seat: int) -> Array | None:
 
 
 def bucket_view(agent: Agent, game: Holdem, board: tuple[int, ...], bucket: int, seat: int = 0) -> dict[str, Any]:
-    """Return data about one bucket: how often it occurs, how strong its hands are, and which buckets are similar.
+    """Return data on a bucket: its frequency, its hands' strength, and similar buckets.
 
     Parameters
     ----------
@@ -89,7 +92,7 @@ def bucket_view(agent: Agent, game: Holdem, board: tuple[int, ...], bucket: int,
 
 
 def classes_view(agent: Agent, game: Holdem, board: tuple[int, ...], seat: int = 0) -> dict[str, Any]:
-    """Return data about the classes into which a card abstraction groups boards.
+    """Return data on the board classes of a card abstraction.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Limits for clients of the web server: on connections, on waiting times, and on log messages.
+"""Limit the web server's clients in connections, waiting times, and log messages.
 
 Browsers keep some connections open between requests, and so does an attacker who wants to exhaust the server. A
 connection without a request is closed after `WAITING` seconds. It is closed earlier if a new connection needs its
@@ -33,7 +33,7 @@ logger = logging.getLogger("kilt.web")
 
 
 class MessageLimit(logging.Filter):
-    """A log filter that passes a limited number of messages in each period, and counts the others.
+    """A log filter that passes a limited number of messages per period and counts the rest.
 
     The limit is `LOGGED`.
     """
@@ -61,7 +61,7 @@ class MessageLimit(logging.Filter):
 
 
 def limit_logs() -> None:
-    """Limit how many messages the server logs, so that clients cannot flood the log."""
+    """Limit the server's log messages, so that clients cannot flood the log."""
     for name in (logger.name, "uvicorn.error", "asyncio"):
         own = logging.getLogger(name)
         if not any(isinstance(each, MessageLimit) for each in own.filters):
@@ -69,7 +69,7 @@ def limit_logs() -> None:
 
 
 class Connection(socket.socket):
-    """An open connection to a client. When it is closed, it removes itself from its listener."""
+    """An open connection to a client, which removes itself from its listener when closed."""
 
     listener: Listener
     client: tuple[str, int]
@@ -82,13 +82,13 @@ class Connection(socket.socket):
         super().close()
 
     def hang_up(self) -> None:
-        """Shut the connection down. The code that reads from it then closes it."""
+        """Shut the connection down, so that its reader closes it."""
         with suppress(OSError):  # the other end may have closed it
             self.shutdown(socket.SHUT_RDWR)
 
 
 class Listener(socket.socket):
-    """A listening socket that limits the number of connections, in all and from each address.
+    """A listening socket that limits connections in total and per address.
 
     Parameters
     ----------
@@ -135,7 +135,7 @@ class Listener(socket.socket):
         super().close()
 
     def leave(self, connection: Connection) -> None:
-        """Remove a closed connection from the list of open ones.
+        """Remove a closed connection from the list.
 
         A newer connection with the same address and port stays.
         """
@@ -143,7 +143,7 @@ class Listener(socket.socket):
             del self._open[connection.client]
 
     def of(self, client: Any) -> Connection | None:
-        """Return the open connection of a client, given the client's address and port."""
+        """Return a client's open connection by address and port."""
         return self._open.get(tuple(client[:2])) if client else None
 
     async def sweep(self) -> None:
@@ -195,7 +195,7 @@ class Listener(socket.socket):
 
 
 class MonitoredRequests:
-    """Wraps an ASGI application. It marks connections as busy during a request, and drops slow clients."""
+    """An ASGI wrapper that marks connections as busy during requests, and drops slow clients."""
 
     def __init__(self, app: ASGIApp, listener: Listener) -> None:
         self.app, self.listener = app, listener

@@ -1,4 +1,4 @@
-"""The players and runs that the web page offers, by name. Names are never used as file paths.
+"""The players and runs on the web page, by name. Names are never used as file paths.
 
 The user names folders when the server starts. A folder that contains runs stands for all of them. It is searched at
 each request, so that new runs appear at once. Each player is opened only once.
@@ -41,7 +41,7 @@ DEEP = 2  # levels of subfolders that are searched for runs
 
 
 class Library:
-    """The players and runs of the web page, by name. A name is never used as a path or as code.
+    """The players and runs of the web page, by names that are never used as paths or code.
 
     Parameters
     ----------
@@ -61,7 +61,7 @@ class Library:
         self._open_spot = lru_cache(maxsize=4)(lambda place, stamp: open_spot(place)[1])
 
     def places(self) -> dict[str, Path]:
-        """Return the folders of all runs and agents, by their names on the page."""
+        """Return the folders of all runs and agents, by name on the page."""
         found: dict[str, Path] = {}
         for folder in self.folders:
             for place in _places(folder, DEEP):
@@ -72,27 +72,27 @@ class Library:
         return found
 
     def players(self) -> list[str]:
-        """Return the names of all players. Those that the user added come first."""
+        """Return the names of all players, with the user's own first."""
         own = [name for name, place in self.places().items() if _has_strategy(place) and not _is_spot(place)]
         return [*own, *SHIPPED, *SMALL, *BASELINES]
 
     def bucketed(self) -> list[str]:
-        """Return the names of the players who group hands in buckets, in the order of `players`."""
+        """Return the names of the players who use buckets, in the order of `players`."""
         places = self.places()
         return [name for name in self.players() if name in SHIPPED or (name in places and _is_blueprint(places[name]))]
 
     def spots(self) -> list[str]:
-        """Return the names of solved spots. Users can examine them and train with them, but not play against them."""
+        """Return the names of solved spots, which users can examine and train with."""
         return [name for name, place in self.places().items() if _has_strategy(place) and _is_spot(place)]
 
     def spot(self, name: str) -> SpotSolution:
-        """Return the solution of a spot, given its name. Each solution is opened only once."""
+        """Return the solution of a spot by name. Each is opened only once."""
         place = self.place(name)
         with self._opening:
             return self._open_spot(place, _stamp(place))
 
     def reference(self, name: str) -> str:
-        """Return the name by which kilt loads a player of the page.
+        """Return kilt's name for a player of the page.
 
         Raises PlayError for any other name.
         """
@@ -103,7 +103,7 @@ class Library:
         return SMALL.get(name, name)
 
     def player(self, name: str) -> tuple[Agent, Holdem]:
-        """Return a player and its game, given the player's name.
+        """Return a player and its game, by the player's name.
 
         It is opened only once. Raises KiltError if that fails.
         """
@@ -112,7 +112,7 @@ class Library:
         return agent, own_game(agent) or load_holdem(LARGE)
 
     def policy_player(self, name: str) -> tuple[PolicyAgent, Holdem]:
-        """Return a player whose action probabilities are known, and its game.
+        """Return a player with known action probabilities, and its game.
 
         Raises PlayError for other players.
         """
@@ -120,7 +120,7 @@ class Library:
         return require_policy(agent), game
 
     def states(self, name: str, agent: PolicyAgent, game: Holdem) -> tuple[StateValues | None, bool]:
-        """Return a player's state values for AIVAT, or None, and whether they are being learnt now.
+        """Return a player's state values for AIVAT, or None, and whether they are being learnt.
 
         They are learnt in the background, once for each player.
         """
@@ -141,11 +141,11 @@ class Library:
             self._at_work.discard(key)
 
     def run_places(self) -> dict[str, Path]:
-        """Return the folders of all runs, by their names on the page."""
+        """Return the folders of all runs, by name on the page."""
         return {name: place for name, place in self.places().items() if RunFolder.has_run(place)}
 
     def run(self, name: str, place: Path | None = None) -> dict[str, Any]:
-        """Return data about one run. If the run cannot be read, the data contain an `error`."""
+        """Return data on a run, with an `error` if the run is unreadable."""
         place = place or self.place(name)
         try:
             folder = RunFolder.open(place)
@@ -166,7 +166,7 @@ class Library:
         }
 
     def estimated_cost(self, name: str) -> dict[str, Any] | None:
-        """Estimate the cost of a run from its configuration, as `kilt estimate` does.
+        """Estimate a run's cost from its configuration, as `kilt estimate` does.
 
         None if the run has no configuration.
         """
@@ -177,11 +177,14 @@ class Library:
             return None
 
     def steps(self, name: str) -> list[dict[str, Any]]:
-        """Return the measurements of a run, in chips of its game or spot."""
+        """Return a run's measurements, in chips of its game or spot."""
         return [_step(step) for step in _steps(RunFolder.open(self.place(name)))]
 
     def place(self, name: str) -> Path:
-        """Return the folder of a run, given its name. Raises RunError if there is no such run."""
+        """Return the folder of a run by name.
+
+        Raises RunError if there is no such run.
+        """
         place = self.places().get(name)
         if place is None:
             raise RunError(f"there is no run {name!r} here: choose one of the list")
@@ -189,7 +192,7 @@ class Library:
 
 
 def estimated_cost(plan: RunPlan) -> dict[str, Any]:
-    """Estimate the cost of a run: memory and disk space in bytes, and time in seconds.
+    """Estimate a run's memory and disk space in bytes, and its time in seconds.
 
     The time is that of the budget, plus the time to build card abstractions. It is None if only a trial run would
     tell.

@@ -1,4 +1,4 @@
-"""Start, stop and resume runs for the web page. Each run is a separate process of `kilt solve`.
+"""Start, stop and resume runs for the web page, each in its own process of `kilt solve`.
 
 Each process has a record in the folder of new runs: ``.NAME.job``, with its number and start time. If the server is
 killed, the runs continue. The next server finds their records and controls them.
@@ -40,7 +40,7 @@ PLAN = re.compile(r"[\w -]{1,200}", re.ASCII)  # names of card abstractions: no 
 
 @dataclass
 class RunJob:
-    """The process of a run that the server has started.
+    """The process of a run that the web server has started.
 
     Attributes
     ----------
@@ -61,7 +61,7 @@ class RunJob:
 
 
 class Runner:
-    """The processes that solve games for the web page. A folder of runs has only one runner at a time.
+    """The processes that solve games for the web page. A folder of runs has one runner at a time.
 
     Parameters
     ----------
@@ -88,15 +88,15 @@ class Runner:
         self._jobs = {job.place: job for job in self._recorded()}
 
     def job(self, place: Path) -> RunJob | None:
-        """Return the process of a run, or None if the run is not running."""
+        """Return the process of a run, or None if it is not running."""
         return self._at_work().get(place)
 
     def estimate(self, config: str) -> dict[str, Any]:
-        """Estimate the cost of the run that a configuration describes."""
+        """Estimate the cost of a run from its configuration."""
         return estimated_cost(self._plan(config))
 
     def start(self, name: str, config: str) -> str:
-        """Start a run in a new folder, and return the run's name on the page."""
+        """Start a run in a new folder, and return its name on the page."""
         complaints = list[str]()
         if not NAME.fullmatch(name):
             complaints.append(
@@ -124,7 +124,7 @@ class Runner:
         return f"{self.folder.name}/{name}"
 
     def last_output(self, name: str, place: Path) -> str:
-        """Return the last output of a run. It is empty if the page has not started the run."""
+        """Return a run's last output, which is empty unless the page started the run."""
         job = self._jobs.get(place)
         try:
             with (self.folder / LOG.format(_file_name(job.name if job else name))).open("rb") as file:
@@ -158,7 +158,7 @@ class Runner:
             self._stop(job)
 
     def close(self, announce: Callable[[str], None] = lambda text: None) -> None:
-        """Stop all runs, and wait until they have written their checkpoints.
+        """Stop all runs, and wait for their checkpoints.
 
         After Ctrl-C, the runs stop by themselves and the server ends at once.
         """

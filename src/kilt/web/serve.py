@@ -34,7 +34,7 @@ def serve(
     browser: bool = True,
     announce: Callable[[str], None] = print,
 ) -> None:
-    """Run the web server until Ctrl-C, SIGTERM or SIGHUP. Then stop the runs that its page has started.
+    """Run the web server until Ctrl-C, SIGTERM or SIGHUP, then stop the runs of its page.
 
     Parameters
     ----------

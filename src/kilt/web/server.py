@@ -1,4 +1,4 @@
-"""The web server: the requests that it answers, and the checks of who may send them.
+"""The web server: the requests that it answers, and checks of who may send them.
 
 Without a token, the server answers only browsers on this machine. Every request must name a host that the server knows,
 which prevents DNS rebinding, and must not come from another page. Requests from other machines also need a token.
@@ -67,7 +67,7 @@ HEADERS = {
 
 @dataclass(frozen=True)
 class Guard:
-    """Decides whether the server may answer a request, from the request's host, origin and token.
+    """Decides whether the server may answer a request, by its host, origin and token.
 
     Attributes
     ----------
@@ -81,7 +81,7 @@ class Guard:
     token: str = ""
 
     def refusal(self, request: Request) -> str:
-        """Return why a request is refused, or an empty text if it is allowed."""
+        """Return why a request is refused, or an empty text."""
         host = request.headers.get("host", "").lower()
         if _name(host) not in self.hosts and not (self.token and _is_address(_name(host))):
             return f"this server does not answer to {host[:100]!r}: use the address that it printed"
@@ -124,7 +124,7 @@ def _name(host: str) -> str:
 
 
 class Guarded:
-    """Wraps an ASGI application, and refuses the requests that its guard does not allow.
+    """An ASGI wrapper that refuses the requests that its guard does not allow.
 
     It also adds security headers to all answers. It uses plain ASGI, so that the inner application still notices when
     the client disconnects.
@@ -158,21 +158,21 @@ class Guarded:
 
 
 class NewTable(BaseModel):
-    """A request to open a table: the opponent, and the number of hands if it is a duplicate match."""
+    """A request to open a table: the opponent, and the number of hands in a duplicate match."""
 
     player: str = Field(max_length=500)
     duplicate: int = Field(default=0, ge=0, le=10_000)  # hands of a duplicate match; 0: no fixed number
 
 
 class TypedInput(BaseModel):
-    """A request with the text that a person has typed, or with the button that they have pressed."""
+    """A request with a person's typed text or pressed button."""
 
     text: str = Field(max_length=100)
     asked: int | None = None  # number of the question that the text answers; answers to older questions are ignored
 
 
 class Configuration(BaseModel):
-    """A request with the configuration of a run, as TOML."""
+    """A request with a run's configuration, as TOML."""
 
     config: str = Field(max_length=15_000)
 
@@ -185,7 +185,7 @@ class NewRun(Configuration):
 
 @dataclass
 class State:
-    """What the server keeps between requests: the library of players, the open tables, and the running processes."""
+    """The server's state between requests: the players, the open tables, and the running processes."""
 
     library: Library
     runner: Runner | None = None  # None if runs cannot be started or stopped
@@ -193,7 +193,7 @@ class State:
 
 
 def create_app(state: State, guard: Guard | None = None) -> FastAPI:
-    """Return the web application, which answers all requests of the page."""
+    """Return the web application, which answers all of the page's requests."""
     app = FastAPI(title="kilt", version=__version__, docs_url=None, redoc_url=None, openapi_url=None)
     busy, heavy = CapacityLimiter(AT_ONCE), CapacityLimiter(HEAVY)
 
@@ -328,7 +328,7 @@ def create_app(state: State, guard: Guard | None = None) -> FastAPI:
         return await work_hard(request, viewed)
 
     def cards_viewed(view: Callable[..., dict[str, Any]], player: str, board: str, *more: int) -> dict[str, Any]:
-        """Return a view of a player's cards on a board."""
+        """Return a player's view of the cards on a board."""
         agent, game = state.library.player(player)
         return view(agent, game, read_board(game, board), *more)
 
@@ -347,7 +347,7 @@ def create_app(state: State, guard: Guard | None = None) -> FastAPI:
     # Runs
 
     def at_work(place: Path) -> dict[str, Any]:
-        """Return whether a run that this server has started is still running, and whether it is stopping."""
+        """Return whether a run of this server is still running, and whether it is stopping."""
         job = state.runner.job(place) if state.runner else None
         return {"working": job is not None, "stopping": job is not None and job.stopping}
 

@@ -1,4 +1,4 @@
-"""Data for the web page about a solved spot. Decisions are named by the actions and cards before them."""
+"""Data for the web page on a solved spot, for decisions named by actions and cards."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ KINDS = {"f": "fold", "x": "call", "c": "call"}  # kinds of words of a line; all
 
 
 def spot_view(solution: SpotSolution, line: str) -> dict[str, Any]:
-    """Return the strategy at a decision of a solved spot for every hand, as JSON data.
+    """Return every hand's strategy at a decision of a solved spot, as JSON data.
 
     Parameters
     ----------
@@ -77,7 +77,7 @@ def spot_view(solution: SpotSolution, line: str) -> dict[str, Any]:
 
 
 def spot_values(solution: SpotSolution, line: str) -> dict[str, Any]:
-    """Return the value of each action with each hand at a decision of a solved spot, as JSON data."""
+    """Return each hand's value of each action at a decision of a solved spot, as JSON data."""
     node = solution.at(line)
     chance = node.chance[node.actor]
     return {
@@ -119,7 +119,7 @@ def _cells(node: SpotNode) -> list[dict[str, Any]]:
     reach = node.reach[node.actor]
 
     def mean(places: Any, values: FloatArray) -> FloatArray:
-        """Return the mean of each column over the hands of a group, without hands whose value is unknown."""
+        """Return each column's mean over a group of hands, without hands of unknown value."""
         rows, weights = values[places], reach[places][:, None] * ~np.isnan(values[places])
         total: FloatArray = np.nansum(rows * weights, axis=0) / np.maximum(weights.sum(axis=0), 1e-300)
         return np.where(weights.any(axis=0), total, np.nan)

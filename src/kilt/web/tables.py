@@ -1,4 +1,4 @@
-"""Tables of the web page, at which people play against agents. Each table has a thread for its session.
+"""Tables of the web page, where people play against agents, each with its own thread.
 
 The session of a table works as in a terminal, but its screen records events for the page and waits for requests with
 the person's input. Tables that have not been used for a while are closed. If there are too many, the one that has been
@@ -37,7 +37,7 @@ DEAL = "deal"  # the input that begins the next hand
 
 
 class WebScreen:
-    """The screen of a web table: it records events for the page, and waits for the person's input."""
+    """The screen of a web table, which records events for the page and waits for input."""
 
     def __init__(self) -> None:
         self.events: list[dict[str, Any]] = []
@@ -47,7 +47,7 @@ class WebScreen:
         self.asking = 0  # number of times that the person was asked
 
     def begin(self, number: int, seat: str, hand: tuple[str, ...]) -> None:
-        """Record that a new hand begins, and forget the events of the previous hand."""
+        """Record a new hand, and forget the previous hand's events."""
         self.events = []
         self._note("begin", number=number, seat=seat, hand=hand)
 
@@ -60,7 +60,7 @@ class WebScreen:
         self._note("dealt", name=name, board=board, made=made)
 
     def ask(self, view: TurnView, *, again: bool) -> str:
-        """Publish the possible actions, wait for the person's input and return it."""
+        """Publish the possible actions, and wait for the person's input."""
         choices, sizes = ([choice._asdict() for choice in row] for row in (view.choices, view.sizes))
         return self.wait({"pot": view.pot, "stacks": view.stacks, "choices": choices, "sizes": sizes, "again": again})
 
@@ -73,18 +73,18 @@ class WebScreen:
         self._note("advice", rows=advice)
 
     def explain(self) -> None:
-        """Do nothing: the page itself explains which input is accepted."""
+        """Do nothing, because the page itself explains the accepted input."""
 
     def end(self, ending: Ending) -> None:
         """Record the end of a hand."""
         self._note("end", **ending._asdict())
 
     def fail(self, error: KiltError) -> None:
-        """Record that the agent has failed, and why."""
+        """Record the agent's failure and its reason."""
         self._note("failed", words=str(error))
 
     def wait(self, turn: dict[str, Any] | None) -> str:
-        """Publish all events, wait for the person's input and return it.
+        """Publish all events, and wait for the person's input.
 
         Raises EOFError if the table is closed.
         """
@@ -107,7 +107,7 @@ class WebScreen:
 
 @dataclass
 class WebTable:
-    """A table of the web page: a session between a person and an agent, in its own thread.
+    """A table of the web page: a session between a person and an agent in its own thread.
 
     Attributes
     ----------
@@ -157,7 +157,7 @@ class WebTable:
                 self.screen.changed.notify_all()
 
     def send(self, text: str, turn: int | None = None) -> None:
-        """Pass the person's input to the session, and wait until the session has processed it.
+        """Pass the person's input to the session, and wait until it is processed.
 
         `turn` is the number of the question that the input answers. If a newer question has been asked since, the
         input is ignored, since a button may have been pressed twice.
@@ -183,7 +183,7 @@ class WebTable:
             self.screen.typed.put_nowait(None)
 
     def state(self) -> dict[str, Any]:
-        """Return everything that the page shows about the table, as JSON data."""
+        """Return all that the page shows about the table, as JSON data."""
         self.touched = monotonic()
         session, rules = self.session, self.session.game.rules
         blind = rules.big_blind
@@ -245,7 +245,7 @@ class WebTable:
         ]
 
     def worth(self, number: int, decision: int) -> dict[str, Any]:
-        """Return the value of each action at one of the person's decisions in the last hand.
+        """Return each action's value at one of the person's decisions in the last hand.
 
         `number` is the number of hands played when the page sent the request. If another hand has been played since,
         the result is empty, so that outdated requests take no time. Raises PlayError if there is no such decision.
@@ -259,7 +259,7 @@ class WebTable:
         return review_view(review_decision(require_policy(session.agent), session.game, hands[-1], *places[decision]))
 
     def phhs(self) -> str:
-        """Return all finished hands as text in the PHH format."""
+        """Return all finished hands as PHH text."""
         return "".join(write_phhs(self.session.hands))
 
 
@@ -281,14 +281,14 @@ def _rate(row: LogEstimate) -> dict[str, Any]:
 
 
 class WebTables:
-    """The open tables of the web page. Their names are random, so that other users cannot guess them."""
+    """The open tables of the web page, under random names that users cannot guess."""
 
     def __init__(self) -> None:
         self._open: dict[str, WebTable] = {}
         self._changing = Lock()
 
     def add(self, table: WebTable) -> str:
-        """Add a table, and return its new name. Tables that are over or unused are closed."""
+        """Add a table under a new name, and close tables that are over or unused."""
         name = secrets.token_urlsafe(12)
         with self._changing:
             for old, other in sorted(self._open.items(), key=lambda item: item[1].touched):

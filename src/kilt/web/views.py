@@ -1,4 +1,4 @@
-"""Data for the web page about an agent's strategy at a public state.
+"""Data for the web page on an agent's strategy at a public state.
 
 A game, the betting (``history``, in ACPC notation) and the board determine a public state. The page can show any agent
 with a policy, such as blueprints, solved small games and baselines.
@@ -36,7 +36,10 @@ KINDS = {FOLD: "fold", CALL: "call"}  # kinds of actions; all others are raises
 
 
 def read_board(game: Holdem, text: str) -> tuple[int, ...]:
-    """Parse the names of a board's cards. Raises GameError or CardError if they are not a valid board."""
+    """Parse the names of a board's cards.
+
+    Raises GameError or CardError if the board is not valid.
+    """
     board = game.deck.cards(text)
     most = game.rules.board_size(game.rules.rounds - 1)
     if len(board) > most:
@@ -45,7 +48,7 @@ def read_board(game: Holdem, text: str) -> tuple[int, ...]:
 
 
 def strategy_view(agent: PolicyAgent, game: Holdem, history: str, board: tuple[int, ...]) -> dict[str, Any]:
-    """Return an agent's strategy at a public state for every hand, as JSON data.
+    """Return an agent's strategy for every hand at a public state, as JSON data.
 
     Parameters
     ----------
@@ -119,7 +122,7 @@ def strategy_view(agent: PolicyAgent, game: Holdem, history: str, board: tuple[i
 def values_view(
     agent: PolicyAgent, game: Holdem, history: str, board: tuple[int, ...], cell: str = ""
 ) -> dict[str, Any]:
-    """Return the value of each action with each hand at a decision, as JSON data.
+    """Return each hand's value of each action at a decision, as JSON data.
 
     Raises PlayError if it is unknown.
 
@@ -174,7 +177,7 @@ def values_view(
 
 
 def review_view(decision: ReviewedDecision) -> dict[str, Any]:
-    """Return a person's decision, and what the agent would have done with the same hand, as JSON data.
+    """Return a person's decision and the agent's choice with the same hand, as JSON data.
 
     Each of ``options`` is an action. It has the probability that the agent takes it (``share``) and its ``value``: the
     expected chips from this decision on, against the hands that the agent would hold, if both players then follow the
@@ -202,12 +205,12 @@ def review_view(decision: ReviewedDecision) -> dict[str, Any]:
 
 
 def json_chips(value: float) -> float | None:
-    """Convert a number of chips for JSON: nan, which means an unknown number, becomes None."""
+    """Convert chips for JSON, where nan, an unknown number, becomes None."""
     return None if np.isnan(value) else float(value)
 
 
 def abstraction_view(agent: Agent, game: Holdem, board: tuple[int, ...], seat: int = 0) -> dict[str, Any]:
-    """Return the bucket of each hand on a board, as JSON data.
+    """Return each hand's bucket on a board, as JSON data.
 
     Parameters
     ----------

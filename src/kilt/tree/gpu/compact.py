@@ -1,4 +1,4 @@
-"""Store the tree of a poker game in GPU memory, with compact tables for the last round.
+"""A poker game's tree in GPU memory, with compact tables for the last round.
 
 Numbers of the last round have two bytes.
 
@@ -36,7 +36,7 @@ FIXED = np.dtype(np.uint16)  # entries of two bytes
 
 
 class CompactTable(NamedTuple):
-    """A table of regrets or average strategies for both players, in GPU memory."""
+    """A table of both players' regrets or average strategies in GPU memory."""
 
     early: Any  # [(board, row), hand] of the rounds before the last
     last: Any  # [board, row, place] of the last round
@@ -44,7 +44,7 @@ class CompactTable(NamedTuple):
 
 
 class CompactGame(EvaluableGame, DeviceTree):
-    """The public tree of a poker game in GPU memory, with compact tables for the last round.
+    """A poker game's public tree in GPU memory, with compact tables for the last round.
 
     Numbers of the last round have two bytes.
 
@@ -116,7 +116,7 @@ class CompactGame(EvaluableGame, DeviceTree):
         self._rank_of = self._put((ranks * 2 * self.dtype.itemsize).astype(np.uint32 if wide else np.uint16))
 
     def table(self) -> CompactTable:
-        """Return a table of zeros in GPU memory. Zero weights mean that every action has the same probability."""
+        """Return a table of zeros in GPU memory, which stands for the uniform strategy."""
         zeros, early = self.cupy.zeros, int(self.tree.table_start[self._last])
         return CompactTable(
             zeros((early, self.hands), self.dtype),
@@ -154,7 +154,7 @@ class CompactGame(EvaluableGame, DeviceTree):
         average: CompactTable | None = None,
         seed: int = 0,
     ) -> Any:
-        """Compute how much a player wins in the whole game, and update the player's regrets on request.
+        """Compute a player's winnings in the whole game, and update the player's regrets on request.
 
         Parameters
         ----------
@@ -194,7 +194,7 @@ class CompactGame(EvaluableGame, DeviceTree):
         return self.rounds[0].value[0, 0]
 
     def worth(self, player: int, task: int, strategy: CompactTable) -> float:
-        """Return how much a player wins with a strategy, or with a best response to it, in chips per game."""
+        """Return a player's winnings with a strategy, or with a best response to it, in chips per game."""
         values: FloatArray = self.cupy.asnumpy(self.compute_values(player, task, strategy)).astype(np.float64)
         return float(self.tree.norm * (self.tree.prior[player] @ values))
 
@@ -247,7 +247,7 @@ class CompactGame(EvaluableGame, DeviceTree):
         return self._put(hand_at), places, self._put(live)
 
     def bytes_per_iteration(self) -> int:
-        """Return how many bytes of GPU memory an iteration reads and writes in the tables of the last round.
+        """Return the bytes that an iteration reads and writes in the last round's tables on the GPU.
 
         Regrets are read in the opponent's pass, and read and written in the player's own; averages are read and
         written.
@@ -256,7 +256,7 @@ class CompactGame(EvaluableGame, DeviceTree):
         return (3 + 2 * self.averaged) * entries * self.stored.itemsize
 
     def memory_needed(self) -> int:
-        """Return how many bytes of GPU memory a solver needs."""
+        """Return the bytes of GPU memory for a solver."""
         counts = np.diff(self.tree.board_start).tolist()
         early = sum(sum(self._places[r]) * counts[r] for r in range(self._last))
         tables = 1 + self.averaged
@@ -285,17 +285,14 @@ class _Betting:
         self.player, self.does, self.lines = 0, "", list[str]()
 
     def stakes(self, player: int) -> FloatArray:
-        """Return how much a player can win or lose at each leaf of the last round, after each earlier betting.
-
-        This is the player's stake at a showdown or after a fold.
-        """
+        """Return a player's stake at each leaf of the last round, after each earlier betting."""
         leaves = self.blocks[:, self.nodes["kind"] != DECISION]
         negative = player & (leaves["kind"] == FOLD)
         found: FloatArray = np.where(negative, -leaves["stake"], leaves["stake"])
         return found
 
     def code(self) -> str:
-        """Generate CUDA code for the betting of the last round, and return it.
+        """Generate CUDA code for the betting of the last round.
 
         It contains functions that learn, follow a strategy, and respond to one.
         """

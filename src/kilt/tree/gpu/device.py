@@ -1,4 +1,4 @@
-"""Evaluate strategies of poker games on a GPU, which processes all boards of a betting round in parallel.
+"""Evaluate poker strategies on a GPU, on all boards of a betting round in parallel.
 
 `DeviceGame` holds the tree of a `VectorGame` in device memory. A sweep computes the values of one player in the whole
 tree: it passes reach probabilities down round by round, sums them at leaves, and passes values up. Updates of regrets
@@ -44,7 +44,7 @@ TABLES = 3  # largest number of tables of a solver
 
 
 class DeviceTree:
-    """The data in GPU memory that all computations on a game's public tree need.
+    """The data of a game's public tree that all GPU computations share.
 
     Parameters
     ----------
@@ -324,7 +324,7 @@ class DeviceTree:
 
 
 class DeviceGame(EvaluableGame, DeviceTree):
-    """The public tree of a poker game in GPU memory, with all boards.
+    """A poker game's public tree with all boards, in GPU memory.
 
     Parameters
     ----------
@@ -345,7 +345,7 @@ class DeviceGame(EvaluableGame, DeviceTree):
         self.rounds = [self._with_vectors(r) for r in range(len(self.walks))]
 
     def table(self) -> Any:
-        """Return a table of zeros in GPU memory. Zero weights mean that every action has the same probability.
+        """Return a table of zeros in GPU memory, which stands for the uniform strategy.
 
         Decisions with a fixed strategy have this strategy instead.
         """
@@ -371,7 +371,7 @@ class DeviceGame(EvaluableGame, DeviceTree):
         scope: Scope | None = None,
         prior: Any | None = None,
     ) -> Any:
-        """Compute how much a player wins in the whole game, and update the player's regrets on request.
+        """Compute a player's winnings in the whole game, and update the player's regrets on request.
 
         Parameters
         ----------
@@ -427,23 +427,23 @@ class DeviceGame(EvaluableGame, DeviceTree):
 
     @property
     def is_general_sum(self) -> bool:
-        """Whether the game is not zero-sum, for example because the house takes rake."""
+        """Whether the game is not zero-sum, as with rake."""
         return self.game.is_general_sum
 
     def worth(self, player: int, task: int, strategy: Any) -> float:
-        """Return how much a player wins with a strategy, or with a best response to it, in chips per game."""
+        """Return a player's winnings with a strategy, or with a best response to it, in chips per game."""
         table = self.cupy.asarray(strategy, self.dtype)
         values: FloatArray = self.cupy.asnumpy(self.compute_values(player, task, table, table)).astype(np.float64)
         return float(self.tree.norm * (self.tree.prior[player] @ values))
 
     def memory_needed(self) -> int:
-        """Return how many bytes of GPU memory a solver needs."""
+        """Return the bytes of GPU memory for a solver."""
         boards = np.diff(self.tree.board_start).tolist()
         vectors = sum(sum(self._places[r]) * count * self.hands for r, count in enumerate(boards))
         return int((vectors + self._tables * prod(self.game.shape)) * self.dtype.itemsize)
 
     def cost(self) -> Cost:
-        """Return the GPU memory that a solver needs, as a `Cost`."""
+        """Return the GPU memory for a solver as a `Cost`."""
         remedy = "use a smaller game, or cfr+:compact, which takes about half the memory"
         if isinstance(self.game.game, Subgame):
             remedy = "use fewer bets, or start on a later round"

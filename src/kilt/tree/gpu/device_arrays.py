@@ -1,4 +1,4 @@
-"""Define data types that Python and CUDA code share, and the arrays of a betting round in GPU memory."""
+"""Data types that Python and CUDA code share, and a betting round's arrays in GPU memory."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def learning_of(
     averages: bool = False,
     restricted: bool = False,
 ) -> Array:
-    """Return a record that tells GPU code which tables to update, and with which discount factors.
+    """Return a record that tells GPU code which tables to update, and how to discount them.
 
     Parameters
     ----------
@@ -64,7 +64,7 @@ def learning_of(
 
 
 class RoundWalk(NamedTuple):
-    """The betting of one round in GPU memory, arranged for computing the values of one player."""
+    """One round's betting in GPU memory, prepared for computing one player's values."""
 
     nodes: Any  # [node] of `NODE`, numbered from 0 in each round
     begin: Any  # [entry + 1] first node of its block
@@ -74,7 +74,7 @@ class RoundWalk(NamedTuple):
 
 
 class DeviceRound(NamedTuple):
-    """A betting round of a public tree in GPU memory: its nodes, its boards, and scratch memory."""
+    """A betting round of a public tree in GPU memory: nodes, boards, and scratch memory."""
 
     walks: tuple[RoundWalk, RoundWalk]  # of players 0 and 1
     entries: int
@@ -98,7 +98,7 @@ class DeviceRound(NamedTuple):
 
 
 class CardLists(NamedTuple):
-    """The sizes of the GPU's lists of hands. There is one list for each card, with the hands that contain it.
+    """The sizes of the GPU's lists of hands, one list for each card.
 
     The lists are for complete boards.
     """
@@ -110,7 +110,7 @@ class CardLists(NamedTuple):
 
 
 class Pull(NamedTuple):
-    """What a player does in a betting round: follow a strategy, play a best response, or learn.
+    """A player's task in a betting round: follow a strategy, play a best response, or learn.
 
     It includes the arrays that are read and updated.
     """

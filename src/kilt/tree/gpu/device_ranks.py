@@ -1,4 +1,4 @@
-"""Rank all hands on the boards of a public tree by strength, as arrays for GPU code."""
+"""Rank all hands on the boards of a public tree by strength, for GPU code."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ RANK = np.dtype(
 
 
 class Ranks(NamedTuple):
-    """The hands on each board of a betting round, in order of strength.
+    """The hands on each board of a betting round in order of strength.
 
     Before the last round, all hands count as equally strong.
     """
@@ -30,7 +30,7 @@ class Ranks(NamedTuple):
 
 
 def holders_of(deck: HandList) -> npt.NDArray[np.int16]:
-    """Return the hands that contain each card: one row for each card.
+    """Return the hands that contain each card, one row per card.
 
     Unused entries at the end of a row are −1.
     """
@@ -43,7 +43,7 @@ def holders_of(deck: HandList) -> npt.NDArray[np.int16]:
 
 
 def ranks_of(tree: VectorTree, r: int, holders: npt.NDArray[np.int16]) -> Ranks:
-    """Return the strength ranks of all hands on the boards of one round."""
+    """Return the strength ranks of all hands on one round's boards."""
     deck = tree.deck
     start, stop = tree.board_start[r : r + 2].tolist()
     boards = tree.board[start:stop, : tree.board_size[r]].astype(np.int64)

@@ -1,4 +1,4 @@
-"""Compute best responses on a GPU to strategies for buckets of hands, flop by flop [Johanson16 §2.4].
+"""Best responses on a GPU to strategies for buckets, flop by flop [Johanson16 §2.4].
 
 The kernels of `device` compute the rounds before the last, which have few boards. The last round, with nearly all of
 the work, has a separate kernel in `flops.cu`, in which all data of a block of betting stays on the chip. The block's
@@ -46,7 +46,7 @@ FOLDS = 2  # the lane of sums for folds only
 
 
 class FlopOnDevice(NamedTuple):
-    """The boards that follow one flop, as arrays in GPU memory."""
+    """The boards after one flop, as arrays in GPU memory."""
 
     rounds: list[DeviceRound]  # before the last, without vectors
     last: DeviceRound  # without ranks and vectors
@@ -56,7 +56,7 @@ class FlopOnDevice(NamedTuple):
 
 
 class LastRound(NamedTuple):
-    """The betting of the last round, as a list of steps that the GPU executes to compute a player's values."""
+    """The betting of the last round as steps that the GPU executes to compute a player's values."""
 
     steps: Any  # array of `STEP`
     begin: Any  # [entry + 1]
@@ -66,7 +66,7 @@ class LastRound(NamedTuple):
 
 
 class DeviceFlops(DeviceTree):
-    """The public tree of a poker game on a GPU, evaluated for the boards of one flop at a time.
+    """A poker game's public tree on a GPU, evaluated flop by flop.
 
     Parameters
     ----------
@@ -159,7 +159,7 @@ class DeviceFlops(DeviceTree):
         return LastRound(put(steps.view(np.uint8)), put(np.array(begin, np.int32)), *need)
 
     def prepare(self, part: VectorTree, layouts: tuple[TableLayout, TableLayout]) -> FlopOnDevice:
-        """Copy the boards that follow one flop to the GPU.
+        """Copy the boards after one flop to the GPU.
 
         Several threads may call this method at the same time.
 
@@ -217,7 +217,7 @@ class DeviceFlops(DeviceTree):
         return self._own.ranking
 
     def values(self, flop: FlopOnDevice, player: int) -> FloatArray:
-        """Return how much a best response wins with each hand, summed over the boards that follow a flop.
+        """Return a best response's winnings with each hand, summed over the boards after a flop.
 
         There is one row for each betting sequence of the first round.
 
@@ -357,7 +357,7 @@ class _Writer:
         self.slots, self.levels = 1, 1  # numbers in use
 
     def block(self, root: int) -> None:
-        """Append the steps that evaluate one betting round to the GPU's list of steps.
+        """Append the steps that evaluate one betting round to the GPU's list.
 
         `root` is the first node of the round.
         """

@@ -1,4 +1,4 @@
-"""Rank hands by strength on the CPU, and store their order as the GPU needs it."""
+"""Rank hands by strength on the CPU, and store their order for the GPU."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def rank_places(
     places: npt.NDArray[np.uint16],
     live: npt.NDArray[np.int32],
 ) -> None:
-    """Rank the hands on complete boards by strength, and write the ranked hands to `places`.
+    """Rank the hands on complete boards by strength, and write them to `places`.
 
     The number of possible hands on each board is written to `live`.
 
