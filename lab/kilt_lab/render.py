@@ -239,7 +239,8 @@ def _page(lines: Sequence[str]) -> str:
 
 
 def _sources(result: Result) -> str:
-    return "From: " + "; ".join(dict.fromkeys(map(_origin, result.batches))) + "."
+    origins = list(dict.fromkeys(map(_origin, result.batches)))
+    return f"From: {origins[0]}." if len(origins) == 1 else "\n".join(["From:", "", *(f"- {each}" for each in origins)])
 
 
 def _paper_of(entry: Experiment) -> str:
@@ -316,16 +317,15 @@ def _paper(paper: str, stem: str, results: Results, root: Path) -> str:
     names = [name for name, entry in EXPERIMENTS.items() if _paper_of(entry) == paper]
     lines = [NOTICE, f"# {title}", ""]
     lines += [
-        "This page tests claims by experiment. The table lists the claims, and whether each of them holds, does not "
-        "hold or is not decided. The sections below the table describe the experiments. `kilt reproduce NAME` repeats "
-        "an experiment, and [Reproduce a figure](../guides/reproduce.md) explains verdicts.",
+        "This page tests claims by experiment. The table gives a verdict on each claim: it holds, does not hold, or is "
+        "not decided. The sections below describe the experiments, and `kilt reproduce NAME` repeats one. [Reproduce a "
+        "figure](../guides/reproduce.md) explains verdicts.",
         "",
-        "Most verdicts are computed from results in `lab/results`. Verdicts marked *quoted* come from older runs, "
-        "whose results were not stored: they are copied from what the command printed.",
+        "Most verdicts are computed from results in `lab/results`. Those marked *quoted* are copied from the output of "
+        "older runs, whose results were not stored.",
         "",
-        "Winnings and exploitability are in mbb/g or mbb/h, which means thousandths of a big blind per game or per "
-        "hand. A number after ± is the margin of a 95% interval. The [glossary](../concepts/glossary.md) explains the "
-        "terms.",
+        "Winnings and exploitability are in mbb/g or mbb/h, thousandths of a big blind per game or per hand. A number "
+        "after ± is the margin of a 95% interval. The [glossary](../concepts/glossary.md) explains the terms.",
         "",
         *_claim_table(names, results, root, {*QUOTED.values()}),
     ]
@@ -370,8 +370,8 @@ def _index(results: Results, root: Path) -> str:
     lines = [NOTICE, "# Laboratory", ""]
     lines += [
         "The laboratory repeats experiments of papers with kilt, and tests whether the papers' claims hold. It also "
-        "measures how fast kilt is. The tables come from files in `lab/results`, which record the command, commit, "
-        "machine and date of each measurement.",
+        "measures kilt's speed. The tables come from files in `lab/results`, which record the command, commit, machine "
+        "and date of each measurement.",
         "",
         "The table counts the claims of each paper that hold, do not hold, are not decided, or were not tested. A "
         "claim that was tested in several settings counts once for each setting.",

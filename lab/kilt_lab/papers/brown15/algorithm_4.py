@@ -48,28 +48,27 @@ GAMES = {row: (ranks, suits, boards, how) for ranks, suits, boards, ways in _gam
 class BoardsSampled(Experiment):
     """Compare ways to sample boards, with and without weights, by exact exploitability on small games.
 
-    A solver that samples cards must decide how many boards to sample in each deal. This experiment compares several
-    numbers of boards. It measures exact exploitability, which is what a perfect opponent would win, after the same
-    number of visited nodes. If threads are never idle, this means after the same time.
+    How many boards should a solver sample in each deal? This experiment compares several numbers by exact
+    exploitability after the same number of visited nodes. If threads are never idle, this means after the same time.
 
     The games of this experiment are versions of Leduc hold'em with more ranks. The board is a single card, and all
-    boards of a rank form a class. Players see their exact hands, so exploitability converges to 0 if the sampling of
-    boards is unbiased.
+    boards of a rank form a class. Players see their exact hands, so exploitability converges to 0 if boards are sampled
+    without bias.
 
-    The paper's algorithm samples one board of every class of boards in each deal, and gives all updates of a strategy
-    table the same weight. This is biased, because a player's hand may leave different numbers of possible boards in
-    different classes. Weights remove the bias.
+    The paper's algorithm samples one board of every class in each deal, and weights all updates of a strategy table
+    equally. This is biased, because a player's hand may leave different numbers of possible boards in different
+    classes. Weights remove the bias.
 
     kilt can also sample fewer boards in each deal: one for each thread instead of one for each class. The solver then
     gets through more deals with the same number of nodes. This helps the strategy for the first betting round, in which
     there is no board yet (see ``solve.distributed.blades``).
 
-    Worker processes can also direct other workers, on several levels [Brown15 §3]. The experiment compares one, two and
+    Worker processes can direct other workers, on several levels [Brown15 §3]. The experiment compares one, two and
     three levels of workers in a game of three boards, by exploitability after the same number of deals. The sampling of
     boards is unbiased with any number of levels.
 
-    Workers that direct other workers send them batches of deals, and learn only when the answers come back. With long
-    batches, a run with more levels of workers would use older strategies. The comparison therefore uses short batches.
+    The comparison of levels uses short batches of deals. Workers that direct other workers send batches to them, and
+    learn only when the answers come back. With long batches, more levels would mean older strategies.
     """
 
     def measure(self, case: str, seed: int, lab: Lab) -> Cell:

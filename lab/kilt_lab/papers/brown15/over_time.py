@@ -83,29 +83,27 @@ ROWS = {str(row): row for row in CHECKPOINTS}
 class OverTime(Experiment):
     """Measure whether a larger card abstraction wins more than a smaller one while both are being solved.
 
-    The paper compares two card abstractions, which are ways to sort hands into buckets. The larger one has 60 classes
-    of flops with 500 buckets each, and was solved on 961 cores. The smaller one has 5,000 buckets, and was solved on 64
-    cores with shared memory. While they are being solved, their strategies play against the two strongest agents of
-    2013.
+    The paper compares a large and a small card abstraction. The large one has 60 classes of flops with 500 buckets
+    each, and was solved on 961 cores. The small one has 5,000 buckets, and was solved on 64 cores with shared memory.
+    During solving, their strategies play against the two strongest agents of 2013.
 
-    This experiment asks when a strategy with a larger card abstraction begins to win more than one with a smaller card
-    abstraction. It uses a small game, hold'em with 20 cards. The larger abstraction has six times as many buckets as
-    the smaller one, as in the paper. Two agents of kilt, named A and B, serve as opponents.
+    When does a strategy with a larger card abstraction begin to win more than one with a smaller abstraction? This
+    experiment answers for hold'em with 20 cards. As in the paper, the larger abstraction has six times as many buckets.
+    Two agents of kilt, named A and B, serve as opponents.
 
-    The larger and the smaller abstraction are compared at checkpoints, after each core has visited a given number of
-    nodes. In one comparison, both abstractions are solved on the same number of cores. In the other, the larger one is
-    solved on 15 times as many cores as the smaller one, as in the paper.
+    The two abstractions are compared at checkpoints, after each core has visited a given number of nodes. In one
+    comparison, both are solved on the same number of cores. In the other, the larger one is solved on 15 times as many
+    cores, as in the paper.
 
     The experiment simulates many cores on one machine, which does the work of all cores in turn. The result is the same
     as on many cores, because it does not depend on the number of workers.
 
-    Each value in the table is a difference: what the larger abstraction wins minus what the smaller one wins, against
-    the same opponent and on the same deals. In further columns, the two abstractions play against each other. All
-    agents use the same betting tree, so winnings can be averaged over all betting sequences.
+    Each value in the table is the larger abstraction's winnings minus the smaller one's, against the same opponent and
+    on the same deals. In further columns, the two abstractions play against each other. All agents use the same betting
+    tree, so winnings can be averaged over all betting sequences.
 
-    Each strategy plays in two versions. The first is the strategy that the solver found. The second is purified, which
-    means that it always takes the most probable action. As in the paper, the first action of a hand is not purified
-    [Brown15 footnote 5].
+    Each strategy plays in two versions: as solved, and purified, which means that it always takes the most probable
+    action. As in the paper, the first action of a hand is not purified [Brown15 footnote 5].
     """
 
     def measure(self, case: str, seed: int, lab: Lab) -> Cell:

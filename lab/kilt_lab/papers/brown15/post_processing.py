@@ -101,12 +101,11 @@ class PostProcessedMatches(Experiment):
     """Measure how much an agent with each rule of post-processing wins against agents with other abstractions.
 
     Post-processing changes the probabilities of a solved strategy before it plays, for example by rounding small ones
-    to 0. The paper measures how much a strategy wins with several rules of post-processing. Its opponents are the two
-    strongest agents of 2013.
+    to 0. The paper measures several post-processing rules by a strategy's winnings against the two strongest agents of
+    2013.
 
-    The paper's opponents are not available, so this experiment uses two agents of kilt instead. They have other buckets
-    and other bet sizes than the tested agent. If an opponent makes a bet that the tested agent does not know, the agent
-    treats it as one of the bets that it knows, as in the paper.
+    The paper's opponents are not available, so two agents of kilt replace them. They have other buckets and other bet
+    sizes than the tested agent. As in the paper, the agent translates unknown bets to those that it knows.
     """
 
     def measure(self, case: str, seed: int, lab: Lab) -> Cell:
@@ -181,17 +180,17 @@ def searched(found: Mapping[str, Sequence[float]]) -> tuple[str, list[float]]:
 class FineBets(Experiment):
     """Measure how much post-processed strategies win in a small game with many bet sizes.
 
-    The paper's new family of post-processing rules is for decisions with many bet sizes. It first adds up the
+    The paper's new family of post-processing rules is for decisions with many bet sizes. A rule first adds up the
     probabilities of all bets, and then chooses among fold, call and bet. Without this step, a rule could remove each of
     several similar bets as improbable, although the strategy bets most of the time.
 
-    The paper's new family of post-processing rules adds up the probabilities of different bets, so the game needs many
-    bet sizes. This experiment uses all bets of the paper's example: 0.5, 0.75, 1, 1.5, 2 and 5 times the pot, and
-    all-in.
+    The experiment needs many bet sizes, because the paper's new family of post-processing rules adds up the
+    probabilities of different bets. It uses all bets of the paper's example: 0.5, 0.75, 1, 1.5, 2 and 5 times the pot,
+    and all-in.
 
     The opponents have other buckets than the post-processed agent, but the same bet sizes. Winnings are averages over
-    all betting sequences, so only the cards are random. All rules of post-processing are tested on the same cards. Each
-    run sorts hands into buckets, solves and deals with its own random seeds.
+    all betting sequences, so only the cards are random, and they are the same for all post-processing rules. Each run
+    sorts hands into buckets, solves and deals with its own random seeds.
 
     A rule of post-processing from the paper's new family has a name like ``bets-F-A-I``, in which each letter stands
     for a threshold. F is the threshold for folding, A for the choice among fold, call and bet, and I for the choice
@@ -293,17 +292,16 @@ def post_processed(game: VectorGame, table: Table, rule: Rule) -> Table:
 class ExactRules(Experiment):
     """Measure how rules of post-processing change exact exploitability in a small game.
 
-    Rules of post-processing, such as rounding small probabilities to 0, are meant to win more in matches. Do they also
-    make a strategy easier to beat? This experiment measures how each rule changes exact exploitability, which is what a
-    perfect opponent would win.
+    Post-processing rules, such as rounding small probabilities to 0, are meant to win more in matches. Do they also
+    make a strategy easier to beat? This experiment measures how each rule changes exact exploitability.
 
     The game of this experiment is a small no-limit hold'em with two rounds and eight cards. It has four bet sizes in
     addition to all-in, because the paper's new family of post-processing rules adds up the probabilities of different
     bets.
 
-    Public chance sampling solves the game without abstraction. Solving stops early for *rough* strategies and late for
-    *solved* ones. Each value is the exploitability after post-processing minus the exploitability before it, averaged
-    over runs with their own random seeds.
+    Public chance sampling solves the game without abstraction, for a short time for *rough* strategies and for longer
+    for *solved* ones. Each value is the exploitability after post-processing minus that before it, averaged over runs
+    with their own random seeds.
 
     A rule of post-processing from the paper's new family has a name like ``bets-F-A-I``, in which each letter stands
     for a threshold. F is the threshold for folding, A for the choice among fold, call and bet, and I for the choice

@@ -35,12 +35,11 @@ def _loaded(game: str) -> tuple[Problem, Evaluator[Any]]:
 class PureCfr(Experiment):
     """Compare external sampling with pure CFR by exploitability on small games.
 
-    External sampling and pure CFR are two algorithms that solve games by sampling. They visit the same nodes, but add
-    different numbers to their tables. The paper says that external sampling converges faster.
+    External sampling and pure CFR visit the same nodes, but add different numbers to their tables. The paper says that
+    external sampling converges faster.
 
     This experiment compares the exploitability of external sampling and pure CFR after the same time on one core, in
-    four small games. Runs of the two algorithms alternate, so if other programs slow the machine, they slow both
-    algorithms equally.
+    four small games. Runs of the two algorithms alternate, so that other programs slow both equally.
     """
 
     def measure(self, case: str, seed: int, lab: Lab) -> Cell:
@@ -92,22 +91,22 @@ def latency_share(latency: float = LATENCY, blades: int = BLADES) -> float:
 class Sizes(Experiment):
     """Count the size of the paper's games, and simulate the cost of latency.
 
-    The paper says how large its game is, and this experiment recomputes the size. The paper does not say which bets the
-    game has, but it says that the betting tree has 6,104,546 nodes, including leaves.
+    This experiment recomputes the size of the paper's game. The paper does not say which bets the game has, but it says
+    that the betting tree has 6,104,546 nodes, including leaves.
 
-    The size of a game follows from the number of nodes in its betting tree and from the number of buckets. Each node of
-    the betting tree occurs once for each pair of the players' buckets. Each action at a node needs one entry in a table
-    for each bucket of the player who acts.
+    The size of a game follows from the nodes of its betting tree and from its numbers of buckets. Each node of the
+    betting tree occurs once for each pair of the players' buckets. Each action at a node needs one table entry for each
+    bucket of the player who acts.
 
-    The computed number of infoset-actions (pairs of an information set and an action) is slightly too high, for two
-    reasons. It counts one action for every node except the root, although some nodes follow the deal of cards. It also
-    counts every node as if it came after the flop, where there are more buckets than before.
+    The computed number of infoset-actions is slightly too high, for two reasons. It counts one action for every node
+    except the root, although some nodes follow the deal of cards. It also counts every node as if it came after the
+    flop, where there are more buckets than before.
 
     Distributed solving takes time for messages. In the paper, an iteration takes 15 ms and needs two messages of 30 µs
     each, which is 0.4% of the time. ``distributed.forecast`` simulates this cost for 60 workers with one core each.
 
-    In a simulation of the paper's distributed run, messages cost no time at all. The main process, which directs the
-    workers, sends the next deal while the workers are still busy with the current one.
+    Messages cost no time at all in a simulation of the paper's distributed run: the main process sends the next deal
+    while the workers are still busy with the current one.
     """
 
     def measure(self, case: str, seed: int, lab: Lab) -> Cell:

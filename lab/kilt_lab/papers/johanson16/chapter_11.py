@@ -53,29 +53,28 @@ def _problem(name: str, trunk: int, seed: int, threads: int, device: str, folder
 class Trunks(Experiment):
     """Compare CFR-BR with trunks of one, two and three rounds.
 
-    CFR-BR is a solver in which the opponent plays best responses, but only in the later rounds. In the first rounds,
-    which are called the *trunk*, the opponent learns by CFR, and the solver stores its regrets. This experiment
-    compares trunks of one, two and three rounds.
+    CFR-BR is CFR against an opponent who plays best responses in the later rounds. In the first rounds, called the
+    *trunk*, the opponent learns by CFR, and the solver stores its regrets. This experiment compares trunks of one, two
+    and three rounds.
 
     The thesis uses [4-2] hold'em (limit hold'em with two bets per round) and 9,000 buckets per round. This experiment
     uses only 500 buckets, so that every run can make its own. As in the thesis, they are clusters of histograms. In the
     last round, where a histogram would be a single number, they are percentiles of hand strength.
 
-    CFR-BR (CFR with a best-responding opponent) runs for the same time with each trunk, which consists of the rounds
-    for which it stores regrets. Results are compared at three times. In games with many flops, exploitability is
-    measured on a random sample of flops, which is the same for all trunks. Each run has its own buckets and random
-    seeds.
+    CFR-BR runs for the same time with each trunk, the rounds for which it stores regrets. Results are compared at three
+    times. In games with many flops, exploitability is measured on a random sample of flops, which is the same for all
+    trunks. Each run has its own buckets and random seeds.
 
     On a CPU, the time of a run is summed over its cores. It leaves out the time for measuring exploitability, and the
     first iteration, which may include compiling.
 
-    The thesis says that CFR-BR with a trunk of three rounds (the rounds for which it stores regrets) finally "exactly
-    matches" CFR-BR with two [Johanson16 §11.2]. This experiment counts two curves of exploitability as equal if they
-    differ by less than 5%, a threshold that kilt's developers chose.
+    The thesis says that CFR-BR with a trunk of three rounds finally "exactly matches" CFR-BR with a trunk of two
+    [Johanson16 §11.2]. This experiment counts two curves of exploitability as equal if they differ by less than 5%, a
+    threshold that kilt's developers chose.
 
-    Do two trunks (the rounds for which CFR-BR stores regrets) lead to the same exploitability in the end? Only curves
-    that have converged can show it. The claim is therefore not decided if exploitability changed by 5% or more over the
-    last three quarters of the time, for either trunk.
+    Do two trunks of CFR-BR lead to the same exploitability in the end? Only converged curves can show it. The claim is
+    therefore not decided if exploitability changed by 5% or more over the last three quarters of the time, for either
+    trunk.
     """
 
     def check(self, setting: Setting) -> None:

@@ -39,9 +39,9 @@ class TrivialAgents(Experiment):
     four simple agents in heads-up limit hold'em. It computes a best response to each agent over the whole game, one
     flop at a time [Johanson16 §2.4] (see ``evaluate.flops``).
 
-    The four agents of this experiment ignore their cards. Betting subtrees of the same shape therefore have the same
-    values, and the computation visits each shape only once (see ``tree.cardless``). It stores the result of each
-    finished flop, so that an interrupted run can resume.
+    The four agents of this experiment ignore their cards, so betting subtrees of the same shape have the same values,
+    and the computation visits each shape only once (see ``tree.cardless``). It stores the result of each finished flop,
+    so that an interrupted run can resume.
     """
 
     def measure(self, case: str, seed: int, lab: Lab) -> Cell:
@@ -96,20 +96,18 @@ PAPER_2_3 = {
 class Tilts(Experiment):
     """Measure how changes of the payoffs (tilts) affect real exploitability.
 
-    The thesis solves abstractions of limit hold'em with payoffs that differ slightly from the real ones. Such a change
-    of payoffs is called a *tilt*. A strategy that was solved with a tilt still plays the real game. The thesis finds
-    that it is less exploitable there if the tilt pays the winner of a hand a few percent more.
+    A *tilt* changes the payoffs with which a strategy is solved; the strategy still plays the real game. The thesis
+    solves abstractions of limit hold'em with tilts. It finds that a strategy is less exploitable in the real game if
+    the tilt pays the winner of a hand a few percent more.
 
-    This experiment tests tilts (changes of the payoffs) in two small games, with many abstractions that are drawn at
-    random. The games are [2-1] and [2-4] hold'em: limit hold'em with two rounds, and one or four bets per round.
+    This experiment tests tilted payoffs in two small games, with many abstractions that are drawn at random. The games
+    are [2-1] and [2-4] hold'em: limit hold'em with two rounds, and one or four bets per round.
 
-    CFR+ solves each abstraction with and without a tilt (a change of the payoffs), until the strategy is almost
-    unbeatable for an opponent who sees the same buckets. The experiment then measures real exploitability, which is
-    what a perfect opponent who sees the cards would win.
+    CFR+ solves each abstraction with and without tilted payoffs, until an opponent who sees the same buckets can hardly
+    win. The experiment then measures real exploitability, against a perfect opponent who sees the cards.
 
-    A row shows how much a tilt (a change of the payoffs) changes real exploitability, as a mean over the abstractions.
-    A negative value means that the tilt made the strategies harder to beat. The number from the thesis is for limit
-    hold'em.
+    A row shows how much a tilt of the payoffs changes real exploitability, as a mean over the abstractions. A negative
+    value means that the tilt made the strategies harder to beat. The number from the thesis is for limit hold'em.
     """
 
     tilts: Mapping[str, Sequence[float]] = field(default_factory=dict)
@@ -189,16 +187,15 @@ UNITS_2_6 = {
 class Overfitting(Experiment):
     """Test whether long solving overfits an abstraction.
 
-    A strategy is usually solved in an abstraction, where players see buckets instead of cards. If it is solved for too
-    long, it may fit the abstraction ever better but the real game ever worse. This is called overfitting, and this
-    experiment tests whether it happens.
+    Solving an abstraction for too long may overfit it: the strategy fits the abstraction ever better, but the real game
+    ever worse. This experiment tests whether this happens.
 
     CFR solves random abstractions of [2-1] or [2-4] hold'em (two rounds, one or four bets per round; see ``tilts``).
     After 16, 32, 64, … iterations, the experiment measures the exploitability of the average strategy in two ways.
     *Abstract* exploitability is what an opponent with the same buckets wins, and *real* exploitability is what an
     opponent who sees all cards wins.
 
-    The *rise* measures overfitting. It is the increase of real exploitability from its lowest value to its value at the
+    The *rise* measures overfitting: it is the increase of real exploitability from its lowest value to its value at the
     end, in percent. A rise cannot be negative, so even small errors would make its mean positive. The claim that long
     solving overfits therefore requires a mean rise of more than 1%.
     """

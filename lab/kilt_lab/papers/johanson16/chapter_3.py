@@ -69,13 +69,13 @@ def _size(size: int, scheme: str) -> str:
 class GrowingGames(Experiment):
     """Compare chance sampling with public chance sampling in abstract games of growing size.
 
-    Chance sampling (CS) draws the board and both hands in each iteration, and public chance sampling (PCS) draws only
-    the board. The thesis compares the two solvers in four abstractions of limit hold'em of different sizes. In the
-    smallest abstraction, CS is ahead. As abstractions grow, PCS overtakes it.
+    Chance sampling is ahead of public chance sampling in the smallest of four abstractions of limit hold'em, according
+    to the thesis. As abstractions grow, public chance sampling overtakes it. Chance sampling draws the board and both
+    hands in each iteration, and public chance sampling draws only the board.
 
-    This experiment compares chance sampling (CS) and public chance sampling (PCS) in a smaller game than the thesis.
-    Hands are sorted into buckets by percentiles of hand strength, with perfect recall, as in the thesis. The experiment
-    measures how much an opponent who sees the same buckets wins against each strategy.
+    This experiment compares chance sampling and public chance sampling in a smaller game than the thesis. Buckets are
+    percentiles of hand strength with perfect recall, as in the thesis. The experiment measures how much an opponent who
+    sees the same buckets wins against each strategy.
     """
 
     def measure(self, case: str, seed: int, lab: Lab) -> Cell:
@@ -152,17 +152,17 @@ def won_from(real: VectorGame, one: Sight, other: Sight) -> float:
 class AgainstOpponent(Experiment):
     """Compare chance sampling with public chance sampling by winnings against a fixed opponent, over time.
 
-    Some games are too large to compute a best response. In such games, matches against a fixed opponent show which of
-    two solvers is ahead. The thesis compares chance sampling (CS), which draws the board and both hands, with public
-    chance sampling (PCS), which draws only the board. PCS wins more at every measured time.
+    Matches against a fixed opponent show which of two solvers is ahead in games that are too large for best responses.
+    In this way, the thesis compares chance sampling, which draws the board and both hands, with public chance sampling,
+    which draws only the board. Public chance sampling wins more at every measured time.
 
     Figure 3.4 of the thesis uses an abstraction of limit hold'em with 880 million information sets, and an opponent
     with a slightly smaller abstraction. Figure 3.6 uses the dice game Bluff(2,2), and an opponent who is close to an
     equilibrium.
 
     This experiment repeats figures 3.4 and 3.6 of the thesis in smaller games. For figure 3.4, the game is an
-    abstraction of [2-4] hold'em (two rounds, four bets per round), and the opponent has nine tenths of its buckets. For
-    figure 3.6, the game is Bluff(2,1), with two dice against one.
+    abstraction of [2-4] hold'em, and the opponent has nine tenths of its buckets. For figure 3.6, the game is
+    Bluff(2,1), with two dice against one.
 
     The fixed opponent is solved for four times as long as the compared strategies, with another random seed. Its solver
     is public chance sampling with linear weights. Winnings are exact means over all cards, all bets and both seats.

@@ -43,15 +43,15 @@ def trunk_bytes(game: str = LIMIT) -> list[int]:
 class TrunkMemory(Experiment):
     """Count the memory that CFR-BR needs for the regrets of its opponent, by the rounds of the trunk.
 
-    CFR-BR is a solver in which the opponent plays best responses. It splits the game into a *trunk*, which is its first
+    CFR-BR is CFR against an opponent who plays best responses. It splits the game into a *trunk*, which is its first
     rounds, and the subgames that follow. In the trunk, the opponent learns by CFR. In the subgames, it plays best
     responses, which need not be stored. If the trunk has all four rounds, CFR-BR is the same as CFR.
 
     How much memory does CFR-BR need for the opponent's regrets in the first rounds (the *trunk*)? This experiment
-    counts four bytes for each action of each information set in the trunk. Information sets that differ only by a
-    permutation of suits count once.
+    counts four bytes for each action of each information set. Information sets that differ only by a permutation of
+    suits count once.
 
-    The thesis gives sizes of memory that differ by up to 3% from the counts of this experiment. It does not say how it
+    The memory sizes of the thesis differ by up to 3% from the counts of this experiment. The thesis does not say how it
     counted, so the reason is unknown.
     """
 
@@ -138,13 +138,11 @@ PAPER_4_11 = {"PR-2": 218.487, "PR-3": 175.824}
 class FewBuckets(Experiment):
     """Measure the exploitability of CFR-BR in limit hold'em, with two and three buckets per round.
 
-    How exploitable is a strategy for limit hold'em that knows only two or three buckets in each round? In this
-    experiment, such strategies are solved by CFR-BR, a solver in which the opponent sees all cards and plays best
-    responses. Best responses on all flops then measure exploitability in the full game.
+    How exploitable is a strategy for limit hold'em with only two or three buckets per round? In this experiment, CFR-BR
+    solves such strategies, and best responses on all flops then measure their exploitability in the full game.
 
-    CFR-BR is a solver in which the opponent plays best responses. In this experiment, the opponent does so in the last
-    two rounds of limit hold'em, and learns by CFR in the first two (the *trunk*). Each iteration samples a flop and a
-    turn for each seat.
+    The opponent in CFR-BR plays best responses in the last two rounds of limit hold'em here, and learns by CFR in the
+    first two. Each iteration samples a flop and a turn for each seat.
 
     The thesis does not say by which feature it sorts hands into buckets. This experiment sorts them by percentiles of
     hand strength.

@@ -212,12 +212,12 @@ class MatchedPlans(Experiment):
     million hands of duplicate poker.
 
     This experiment uses a smaller game, [4-1] hold'em with 20 cards (four rounds, one bet per round), and the twelve
-    abstractions of table 5.4. All of them have the same number of information sets. External sampling solves each one
-    until it has visited the same number of nodes.
+    abstractions of table 5.4. All have the same number of information sets. External sampling solves each until it has
+    visited the same number of nodes.
 
-    A row shows how much an agent wins against the other agents. Winnings are averages over all possible bets, so only
-    the cards are random. All matches of a run use the same deals. Each run makes its own clusters of hands, and has its
-    own random seeds for solving and dealing.
+    A row shows an agent's winnings against the other agents. Winnings are averages over all possible bets, so only the
+    cards are random. All matches of a run use the same deals. Each run makes its own clusters of hands, and has its own
+    random seeds for solving and dealing.
     """
 
     def cases(self, setting: Setting) -> list[str]:

@@ -280,15 +280,14 @@ def _contest(lab: Lab) -> OrangeGame | OrangeHoldem:
 class Answers(Experiment):
     """Measure the gain and the risk of responses to a model of an opponent, the agent Orange.
 
-    A player who has a model of its opponent can exploit it, but takes a risk if the model is wrong. This experiment
-    measures both the gain and the risk, for several ways to respond to a model.
+    A player with a model of its opponent can exploit the opponent, but takes a risk if the model is wrong. This
+    experiment measures both the gain and the risk, for several ways to respond to a model.
 
     The opponent in this experiment is an agent called Orange. It plays an equilibrium of a game that pays the winner 7%
-    more [Johanson16 table 2.3]. A model of Orange is made from observed games, by counting how often Orange took each
-    action.
+    more [Johanson16 table 2.3]. A model of Orange counts how often it took each action in observed games.
 
     The agent Orange is observed in games against a copy of itself, or against Probe, an agent that never folds. These
-    games are not played one by one. The experiment draws all counts of actions at once, from the probabilities of the
+    games are not played one by one: the experiment draws all counts of actions at once, from the probabilities of the
     ways in which a game can end.
 
     CFR+ computes several responses to the model of the agent Orange. A parameter, p or P_max, says how far a response

@@ -102,9 +102,9 @@ def play(match: int, seed: int, lab: Lab) -> tuple[list[Estimate], dict[str, int
 class Portfolios(Experiment):
     """Count the matches that a portfolio wins minus those that it loses, by estimator.
 
-    The thesis evaluates matches between human experts and Polaris, an agent that chooses among a *portfolio* of five
-    strategies. The logs of these matches are not published. This experiment therefore plays such matches between agents
-    of kilt, and asks how often each estimator can tell who wins.
+    How often can each estimator tell who wins a match? The thesis evaluates matches between human experts and Polaris,
+    an agent that chooses among a *portfolio* of five strategies. The logs of these matches are not published, so this
+    experiment plays such matches between agents of kilt.
 
     Agents of kilt stand for the players of the thesis (see ``pieces.logs``). One of them takes the place of the human
     experts. The others are the strategies of the portfolio, an agent that chooses among them.

@@ -112,8 +112,8 @@ class FirstActions(Experiment):
     How does a solved game begin? This experiment solves a game by CFR+, and reads from the solution how the two players
     act first. The dealer, who has the small blind, acts before the big blind.
 
-    If the experiment is given the folder of a run instead of a game, it reads the solution of this run. It accepts runs
-    with subgames on disk, runs with vectors of hands, and blueprints.
+    Given the folder of a run instead of a game, the experiment reads the run's solution. It accepts runs with subgames
+    on disk, runs with vectors of hands, and blueprints.
 
     A row shows how often a player takes an action, as a percentage. Some rows count all hands with which the player
     reaches the decision. The others are for one hand: the hand that takes the action most often.
@@ -241,7 +241,7 @@ def sequences(game: Holdem, rounds: int) -> int:
 class Storage(Experiment):
     """Count the subgames of limit hold'em, the sizes of its tables, and their compression.
 
-    How much storage does a solution of limit hold'em need? This experiment counts entries: one for each action of each
+    How much storage does a solution of limit hold'em need? This experiment counts one entry for each action of each
     information set. Information sets that differ only by a permutation of suits count once. The thesis gives sizes of
     tables in units of 2⁴⁰ bytes, and sizes of files in units of 10¹² bytes.
     """

@@ -88,19 +88,19 @@ class Differences(Experiment):
     paper, all iterations have the same weight.
 
     The experiment compares linear with equal weights of iterations in two games. In Leduc hold'em, it measures exact
-    exploitability. In no-limit hold'em with 20 cards, where strategies are still far from an equilibrium, it plays
-    matches. The rows for matches show how much linear weights win against equal weights, with the same buckets.
+    exploitability. In no-limit hold'em with 20 cards, where strategies are still far from an equilibrium, linear
+    weights play matches against equal weights, with the same buckets.
 
-    External sampling in kilt differs from the paper's in two more ways. kilt uses the same deal for both players, and
-    the paper deals separately for each player. kilt counts the opponent's sampled actions, and the paper adds the
-    probabilities of all the opponent's actions.
+    External sampling in kilt differs from the paper's in two more ways. kilt uses one deal for both players, while the
+    paper deals separately for each. kilt counts the opponent's sampled actions, while the paper adds the probabilities
+    of all the opponent's actions.
 
-    The experiment measures together what two differences in sampling cost: one deal for both players, and counts of
+    The experiment measures the joint effect of two differences in sampling: one deal for both players, and counts of
     sampled actions. It compares kilt's usual external sampling with external sampling on flat trees, which has neither
     difference.
 
-    Flat trees treat suits as different, so a solver has more to learn on them. To keep the comparison fair, the
-    experiment uses a deck of a single suit: Leduc hold'em with six ranks.
+    Flat trees treat suits as different, so a solver has more to learn on them. For a fair comparison, the experiment
+    uses a deck of a single suit: Leduc hold'em with six ranks.
     """
 
     def measure(self, case: str, seed: int, lab: Lab) -> Cell:

@@ -135,17 +135,16 @@ def config_sizes(bets: Sequence[str]) -> list[str]:
 class RulesOfAgents(Experiment):
     """Choose the default post-processing rule for kilt's agents, by matches and by local best response.
 
-    A post-processing rule changes the probabilities of a solved strategy before an agent plays it. For example, a rule
-    may round small probabilities to 0. This experiment chooses the rule that kilt's agents use by default.
+    A post-processing rule changes the probabilities of a solved strategy before an agent plays it, for example by
+    rounding small ones to 0. This experiment chooses the rule that kilt's agents use by default.
 
-    Each rule of post-processing is tested in two ways. First, a strategy with this rule plays matches against the same
+    Each post-processing rule is tested in two ways. First, a strategy with this rule plays matches against the same
     strategy with every other rule, on the same deals. Winnings are exact averages over all actions, so only the cards
     are random.
 
-    In the second test, a local best response (LBR) plays against the post-processed strategy. LBR is an opponent who
-    knows the strategy and plans one action ahead, so its winnings show how easy the strategy is to beat. It starts to
-    bet in a given round, with bet sizes that the strategy does not expect. In the last row of each rule, it uses only
-    sizes that the strategy expects.
+    In the second test, a local best response plays against the post-processed strategy, and its winnings show how easy
+    the strategy is to beat. It starts to bet in a given round, with bet sizes that the strategy does not expect. In the
+    last row of each rule, it uses only sizes that the strategy expects.
 
     kilt's default rule of post-processing is chosen in two steps. The first step finds the rule that wins most in
     matches, and drops all rules that lose more than 30 mbb/h to it. The second step takes the rule against which a

@@ -35,12 +35,11 @@ def classes_of(row: str) -> PublicPlan:
 class ClassesInPlay(Experiment):
     """Compare ways to sort flops into classes by the play of agents that use the classes.
 
-    There are several ways to measure how different two flops are, and several ways to sort flops into classes by that
-    measure. Which of them lets an agent play best? No paper compares them in play, so this experiment does.
+    Which distance between flops, and which way to cluster flops by it, lets an agent play best? No paper compares them
+    in play, so this experiment does.
 
-    In this experiment, an agent with classes of flops plays against an agent without them, as in [Schmid15 figure 5].
-    Both have the same bets and the same total number of buckets, which are sets of hands that an agent does not
-    distinguish. The agents differ only on the flop.
+    An agent with classes of flops plays against an agent without them in this experiment, as in [Schmid15 figure 5].
+    Both have the same bets and the same total number of buckets. The agents differ only on the flop.
 
     Three distances between flops are compared: those of [Brown15 algorithm 2], of Waugh et al. and of [Schmid15]. The
     distance of [Schmid15] has two versions. One compares hands by their strength before the flop and on the flop, and

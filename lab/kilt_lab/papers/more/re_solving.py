@@ -33,37 +33,32 @@ def _rival(case: ResolvingCase) -> tuple[Solved, float]:
 class Resolving(Experiment):
     """Measure how exploitable a strategy is after all its subgames have been re-solved.
 
-    An agent that re-solves computes a new strategy for the rest of a hand while it plays. It starts from a *blueprint*,
-    which is a solution of the whole game. Is the new strategy harder to beat than the blueprint? This experiment
-    measures its exact exploitability, which is what a perfect opponent would win.
+    Is a re-solved strategy harder to beat than the *blueprint* from which it starts, a solution of the whole game? An
+    agent that re-solves computes a new strategy for the rest of a hand during play. This experiment measures the exact
+    exploitability of such strategies.
 
     The experiment re-solves every subgame that begins in a given round, once for each player, and puts the results in
-    place of the original strategy (the *blueprint*). A best response, which knows the whole new strategy, then measures
-    its exploitability.
+    place of the blueprint. A best response to the whole new strategy then measures its exploitability.
 
-    Two methods of re-solving are called safe: the gadget of Burch, Johanson and Bowling (2014), and max-margin by
-    Moravčík et al. (2016). They guarantee that the new strategy is no more exploitable than the solution with which
-    they start (the *blueprint*), apart from a small error because the number of iterations is finite.
+    Two methods of re-solving are safe: the gadget of Burch, Johanson and Bowling (2014), and max-margin by Moravčík et
+    al. (2016). They guarantee that the new strategy is no more exploitable than the blueprint, apart from a small error
+    because the number of iterations is finite.
 
-    Unsafe re-solving does not guarantee that the new strategy is as hard to beat as the old one (the *blueprint*). It
-    assumes that the opponent has played like the blueprint until the subgame begins. It may improve a bad blueprint,
-    and it damages a good one.
+    Unsafe re-solving assumes that the opponent has played like the blueprint until the subgame begins, so the new
+    strategy may be easier to beat than the blueprint. It may improve a bad blueprint, and it damages a good one.
 
-    A depth limit makes re-solving cheaper. The re-solved subgame then ends after one round, and a solution of the whole
-    game (the *blueprint*) tells how much each hand is worth at that point. In later rounds, the player follows the
-    blueprint.
+    A depth limit makes re-solving cheaper. The re-solved subgame then ends after one round, with the value that each
+    hand has under the blueprint. In later rounds, the player follows the blueprint.
 
-    At a depth limit, the opponent chooses how to play the rest of the hand, from one or four strategies that are called
-    continuations [Brown18]. A real opponent may play in yet another way. Re-solving may then make the strategy more
-    exploitable.
+    At a depth limit, the opponent chooses among one or four strategies for the rest of the hand, called continuations
+    [Brown18]. A real opponent may play in yet another way. Re-solving may then make the strategy more exploitable.
 
     Re-solving with a depth limit is safe if the opponent may choose any pure strategy for the rest of the hand, because
     then there is no way to play that re-solving did not consider.
 
-    The last game tests bets that the agent's solved strategy (the *blueprint*) does not have. When the opponent makes
-    such a bet in the second round, the player may *translate* it, which means to treat it as a bet that the blueprint
-    has. Or the player may solve a new subgame that begins with this bet, which is called nested re-solving (Brown and
-    Sandholm 2017).
+    The last game tests bets that the blueprint does not have. When the opponent makes such a bet in the second round,
+    the player may *translate* it to a bet that the blueprint has. Or the player may solve a new subgame that begins
+    with this bet, which is called nested re-solving (Brown and Sandholm 2017).
     """
 
     def measure(self, case: str, seed: int, lab: Lab) -> Cell:

@@ -142,13 +142,12 @@ def _written(game: str) -> Written:
 class UpCards(Experiment):
     """Compare classes of up-cards in three-card stud by exact exploitability.
 
-    In stud poker, some of each player's cards lie face up, so both players see them. The paper proposes to sort the
-    boards of up-cards into classes, because there are too many to treat each board separately. It does not test this
-    idea in stud.
+    In stud poker, some of each player's cards lie face up, so both players see them. There are too many boards of
+    up-cards to treat each separately, so the paper proposes to sort them into classes. It does not test this idea in
+    stud.
 
-    This experiment tests classes of up-cards in a game of stud that is small enough to compute exact exploitability,
-    which is what a perfect opponent would win. A player knows its own cards, but only the class of the up-cards on the
-    table. Four ways to make classes are compared:
+    This experiment tests classes of up-cards in a game of stud that is small enough for exact exploitability. A player
+    knows its own cards, but only the class of the up-cards on the table. Four ways to make classes are compared:
 
     - By earth mover's distance: boards on which hands have similar strengths share a class. The paper defines this
       distance for flops.
@@ -158,16 +157,15 @@ class UpCards(Experiment):
     - Without loss: each board is a class of its own.
 
     Why does the paper want classes of up-cards? Two hands can consist of the same cards, but differ in which card lies
-    face up. A player who cannot tell them apart has forgotten which of its cards the opponent sees. The experiment
-    tests what such forgetting costs.
+    face up. A player who cannot tell such hands from each other has forgotten which of its cards the opponent sees. The
+    experiment tests the cost of such forgetting.
 
-    A player with perfect recall never forgets which of its cards lies face up if it saw its hole card (the hidden card)
-    in the first round. The forgetful players of this experiment therefore do not look at their hole card in the first
-    round.
+    The forgetful players of this experiment do not look at their hole card, which lies face down, in the first round. A
+    player with perfect recall who saw it then would never forget which of its cards lies face up.
 
-    Players who forget which of their cards lies face up are compared with two other kinds of players. No player looks
-    at the hole card in the first round. Players of the first kind forget nothing afterwards. Players of the second kind
-    know only the class of the up-cards, with so few classes that they know no more than forgetful players do.
+    Forgetful players are compared with two other kinds of players. No player looks at the hole card in the first round.
+    Players of the first kind forget nothing afterwards. Players of the second kind know only the class of the up-cards,
+    with so few classes that they know no more than forgetful players do.
     """
 
     def check(self, setting: Setting) -> None:

@@ -56,14 +56,13 @@ def _agents(buckets: int, seed: int, lab: Lab) -> list[SolvedAgent]:
 class PublicClasses(Experiment):
     """Measure whether an agent with classes of flops wins against an agent without them.
 
-    Does an agent play better if it sorts flops into classes of similar flops? To find out, this experiment lets two
-    agents play no-limit hold'em against each other, with stacks of 25 big blinds. One agent uses such classes on the
-    flop, and the other does not.
+    Does an agent play better if it sorts flops into classes of similar flops? In this experiment, two agents play
+    no-limit hold'em with stacks of 25 big blinds against each other. One agent uses such classes on the flop, and the
+    other does not.
 
-    The two agents have the same bet sizes and the same number of buckets, which are sets of hands that an agent does
-    not distinguish. The agent without classes sorts the hands of all flops into buckets together. The agent with
-    classes has 20 classes of flops, and sorts the hands of each class separately. On all other rounds, the agents are
-    the same.
+    The two agents have the same bet sizes and the same number of buckets on the flop. The agent without classes sorts
+    the hands of all flops into buckets together. The agent with classes has 20 classes of flops, and sorts the hands of
+    each class separately. On all other rounds, the agents are the same.
 
     The two agents play each deal twice, with their seats swapped. For each deal, kilt computes the average winnings
     over all possible betting sequences (see ``evaluate.head_to_head``) instead of playing a single sequence at random.

@@ -125,25 +125,25 @@ def _flops(lab: Lab) -> Flops:
 class FlopClasses(Experiment):
     """Describe classes of flops by the kinds of flops in them, and by the error of the clustering.
 
-    The paper sorts flops into classes of similar flops by k-medoids clustering. This method chooses one flop of each
-    class as its centre (the *medoid*), and puts every other flop into the class with the nearest centre. The result
-    depends on the random flops with which the search starts.
+    The paper sorts flops into classes by k-medoids clustering, which chooses one flop of each class as its centre (the
+    *medoid*), and puts every other flop into the class with the nearest centre. The result depends on the random flops
+    with which the search starts.
 
-    Figure 3 of the paper shows that its classes of flops make sense to people. For example, one class has only flops of
-    a single suit. For each of three kinds of flops, this experiment finds the class in which the kind has its largest
+    The paper's classes of flops make sense to people, as its figure 3 shows: for example, one class has only flops of a
+    single suit. For each of three kinds of flops, this experiment finds the class in which the kind has its largest
     share, and reports this share.
 
     Figure 4 of the paper shows how well different numbers of classes represent all flops. The error is the mean
-    distance between a flop and the medoid (the central flop) of its class. The paper takes the best of 100 random
-    starts of the clustering, and so does this experiment.
+    distance between a flop and the central flop (*medoid*) of its class. Like the paper, this experiment takes the best
+    of 100 random starts of the clustering.
 
-    Flops are sorted into classes by approximate distances: to save time, all hands of a bucket count as one hand. For a
-    deck with few flops, the experiment also computes exact distances, and compares the classes that result from both.
-    Their agreement is measured by the adjusted Rand index, which is 1 for identical classes and 0 for chance.
+    Flops are sorted into classes by approximate distances, for which all hands of a bucket count as one. For a deck
+    with few flops, the experiment also computes exact distances, and compares the classes that result from both. Their
+    agreement is measured by the adjusted Rand index, which is 1 for identical classes and 0 for chance.
 
-    By default, kilt starts the clustering (k-medoids) only once instead of 100 times. Two rows show what this costs, as
-    means over 100 single starts. One is the error after a single start. The other tells how well the classes agree with
-    those of the best start.
+    By default, kilt starts the clustering (k-medoids) only once instead of 100 times. Two rows show the cost, as means
+    over 100 single starts: the error after a single start, and the agreement of its classes with those of the best
+    start.
     """
 
     def measure(self, case: str, seed: int, lab: Lab) -> Cell:
@@ -182,12 +182,12 @@ WAYS = {"all at once, as printed": "printed", "one after another": "sum"}
 class Algorithm3(Experiment):
     """Count the classes of boards that are left if boards move all at once, as printed, or one at a time.
 
-    Algorithm 3 of [Brown15] sorts boards into classes, step by step. In each step, every board moves to the class whose
-    members have the smallest sum of distances to it. As the paper prints the algorithm, all boards move at once.
+    Algorithm 3 of [Brown15] sorts boards into classes in steps. In each step, every board moves to the class whose
+    members have the smallest sum of distances to it. As printed in the paper, all boards move at once.
 
-    Moving all boards at once has a flaw. A class with few members has a small sum of distances to every board, so all
-    boards move to the same few classes, and the other classes become empty. If boards move one at a time, this does not
-    happen. The experiment counts the classes that are left with both methods.
+    Moving all boards at once has a flaw: a class with few members has a small sum of distances to every board, so all
+    boards move to the same few classes, and the others become empty. Moving boards one at a time avoids this. The
+    experiment counts the classes that are left with both methods.
     """
 
     def measure(self, case: str, seed: int, lab: Lab) -> Cell:
