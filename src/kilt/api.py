@@ -287,7 +287,7 @@ def start_run(
     against: Against | None = None,
     tick: Tick = silent,
 ) -> Run:
-    """Create a run, which is then ready to solve its game.
+    """Create a run that is ready to solve a game.
 
     For a configuration, its card abstraction is built first.
 

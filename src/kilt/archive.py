@@ -1,4 +1,4 @@
-"""Store NumPy arrays and a description in one zip file, called an archive.
+"""Read and write archives: zip files with NumPy arrays and a description.
 
 An archive is a small file that can be sent to others, and is read into memory as a whole. Large tables are stored as an
 `artifact` instead: a folder whose files are memory-mapped.

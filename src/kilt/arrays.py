@@ -28,7 +28,7 @@ BoolArray: TypeAlias = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True)
 class Deferred:
-    """An array that is not in memory yet, and is written to a given array when needed.
+    """An array that is not in memory, but can be written to a given array when needed.
 
     >>> there = Deferred((2, 3), np.dtype(np.int8), lambda to: to.fill(7))
     >>> there.nbytes, np.asarray(there).tolist()

@@ -108,7 +108,7 @@ def write(
 
 @dataclass(frozen=True)
 class Draft:
-    """An artifact in the making: its arrays are written one after the other."""
+    """An artifact that is still being written, array by array."""
 
     folder: Path
     inputs: dict[str, str] = field(default_factory=dict)  # for the manifest: fingerprints of the data it was made from
@@ -146,7 +146,7 @@ def draft(
     inputs: Mapping[str, str] | None = None,
     parameters: Mapping[str, Any] | None = None,
 ) -> Iterator[Draft]:
-    """Open a new artifact for writing arrays one by one; an error deletes it.
+    """Open a new artifact for writing its arrays, and delete it if an error occurs.
 
     Together, the arrays take at most `size` bytes.
 
@@ -329,7 +329,7 @@ def fingerprint(*parts: str | Array) -> str:
 
 
 def stable_repr(value: object) -> str:
-    """Return a text for an object, unaffected by later changes of its class's name.
+    """Return a text for an object that stays the same when its class is renamed.
 
     It is the `repr`, with the class attribute `REPR_NAME`, if it is set, in place of the name of the class. A class can
     thus be renamed without invalidating files on disk. Fields of dataclasses and items of tuples are

@@ -24,7 +24,7 @@ _check: ContextVar[Callable[[], None]] = ContextVar("check", default=lambda: Non
 
 @contextmanager
 def cancelled_by(check: Callable[[], None]) -> Iterator[None]:
-    """Let a function `check` cancel the long loops of a ``with`` block by raising `CancellationError`.
+    """Let a function cancel the long computations inside a ``with`` block.
 
     Only loops in this thread call it.
     """

@@ -81,7 +81,7 @@ def _checksum(file: Path, start: int, which: str) -> str:
 
 
 def state_of(file: Path, checksum: object) -> str:
-    """Return a text that changes whenever a file or its checksum changes."""
+    """Return a text that changes whenever the file or its checksum changes."""
     now = file.stat()
     return f"{now.st_size} {now.st_mtime_ns} {now.st_ino} {checksum}"
 

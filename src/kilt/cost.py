@@ -106,11 +106,11 @@ class Cost:
         return replace(both, memory=memory, mapped=mapped, device=self.device + other.device, seconds=seconds)
 
     def at(self, pace: IterationPace) -> Cost:
-        """Return the cost of the same work, with a time that follows from a measured speed."""
+        """Return the cost with its time computed from a measured speed."""
         return replace(self, iteration=1 / pace.iterations)
 
     def named(self, name: str) -> Cost:
-        """Return the cost with a name, by which `part` finds it in a sum."""
+        """Return the cost under a name, by which `part` can find it later."""
         return replace(self, parts=((name, self),))
 
     def part(self, name: str) -> Cost | None:

@@ -48,7 +48,7 @@ class RunError(KiltError):
 
 
 class CancellationError(KiltError):
-    """Raised if a computation is cancelled, because of its time limit or because no one needs its result."""
+    """Raised if a computation is cancelled by its time limit, or because its result is no longer needed."""
 
 
 class PlayError(KiltError):

@@ -1,4 +1,4 @@
-"""Play matches and evaluate strategies: the public functions for players.
+"""Public functions to play matches between players, and to evaluate their strategies.
 
 Each function accepts the same players as `kilt.players.reference.player`: a name, the folder of a run, a `Run`, a
 strategy, an object with ``act(observation)``, or a policy of open_spiel.

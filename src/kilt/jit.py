@@ -91,7 +91,7 @@ def _compiled(function: F, *, slices: bool = False, **flags: Any) -> F:
 
     @cache
     def part() -> Any:
-        """Return the compiled version of a function that compiled code calls."""
+        """Return the compiled version of a function, for calls from compiled code."""
         made = numba.njit(**flags | {alone: True}, _nrt=counting, pipeline_class=_PartCompiler)(function)
         _generalise(made)
         return made
@@ -140,7 +140,7 @@ class _KernelLibrary(JITCodeLibrary):  # type: ignore[misc]
         super()._optimize_final_module()
 
     def serialize_using_object_code(self) -> tuple[str, str, tuple[bytes, bytes]]:
-        """Return what Numba's cache stores for a function: its machine code and the names in it.
+        """Return what Numba's cache stores for a function: its machine code, and names in this code.
 
         Numba stores the LLVM code too, in place of the names, for other kernels that call this one. Those compile their
         own copy, and a process would take as long to read it as to read the machine code.
@@ -379,7 +379,7 @@ def in_parts(
     *,
     parts: int = 64,
 ) -> list[Any]:
-    """Call ``work(start, end)`` on several threads for parts of ``range(count)``, and return the results.
+    """Run ``work(start, end)`` on several threads for parts of ``range(count)``, and return the results.
 
     The results are in the order of the parts.
 
@@ -443,7 +443,7 @@ def _prefetch_type(pointer: Any) -> Any:
 
 @cache
 def shared_threads(number: int) -> ThreadPoolExecutor:
-    """Return the process-wide thread pool with a given number of threads."""
+    """Return the thread pool that the whole process shares, with a given number of threads."""
     return ThreadPoolExecutor(number)
 
 

@@ -1,4 +1,4 @@
-"""Read measured speeds from ``paces.toml``, on which estimates of time are based.
+"""Read measured speeds from ``paces.toml``, which are used to estimate times.
 
 The file says where each number comes from.
 

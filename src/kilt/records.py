@@ -74,7 +74,7 @@ class Record:
 
 
 def record_of(kind: type[T], data: object) -> T:
-    """Create a record from a mapping, such as the content of a TOML or JSON file.
+    """Create a record from a mapping, such as a parsed TOML file.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Make poker games small enough to solve, by grouping similar hands and allowing only a few bet sizes.
+"""Abstract games: poker games made small enough to solve, with buckets of similar hands and few bet sizes.
 
 An information set is a decision of the betting tree together with a bucket of the decision's round. All tables of an
 abstract game are flat arrays with one *slot* for each action of each information set: decisions in the order of the
@@ -46,7 +46,7 @@ class AbstractSize(NamedTuple):
 
 
 class SlotLayout(ABC):
-    """Base class of abstract games. It lays out their strategy tables.
+    """Base class of abstract games, which defines the layout of their strategy tables.
 
     Every action at every information set has an index in these tables, called a slot. Slots follow from the betting and
     from the number of buckets in each round.
@@ -76,7 +76,7 @@ class SlotLayout(ABC):
 
     @cached_property
     def first(self) -> IntArray:
-        """The position of each decision's first entry in strategy tables.
+        """The index of each decision's first entry in a strategy table.
 
         The shape is (nodes + 1,).
         """
@@ -237,7 +237,7 @@ class AbstractPart(SlotLayout):
                         cards.rounds[r].require_valid_index(number, seen[:, r, player].max())
 
     def table_ranges(self, into: SlotLayout, acts: IntArray) -> tuple[IntArray, IntArray, IntArray]:
-        """Return matching ranges of this part's table and of the table `into`, for copying decisions between them.
+        """Map ranges of this part's strategy table to ranges of another table, so that decisions can be copied.
 
         The result has three arrays with a number for each decision: where its entries begin in this part's table, where
         they begin in the table of `into`, and their number.
@@ -249,7 +249,7 @@ class AbstractPart(SlotLayout):
         return begin, into.first[acts] + nodes.children[acts] * ahead, self.first[acts + 1] - begin
 
     def slice_in_game(self, node: int) -> slice:
-        """Return where the whole game's strategy table stores one decision of this part, as a slice."""
+        """Return the slice of the whole game's strategy table that holds one decision of this part."""
         nodes = self.betting.nodes
         player, r, n = int(nodes.actor[node]), int(nodes.round[node]), int(nodes.children[node])
         start = int(self.whole.first[node]) + n * self.offset[player][r]

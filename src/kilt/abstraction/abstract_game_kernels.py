@@ -14,7 +14,7 @@ from kilt.jit import kernel
 def copy_ranges(
     source: npt.NDArray[Any], begin: IntArray, target: npt.NDArray[Any], place: IntArray, size: IntArray
 ) -> None:
-    """Copy several ranges of one array to given positions in another array.
+    """Copy several ranges of one array to given positions of another.
 
     Each copies `size` entries of `source`, from `begin` on, to `target`, from `place` on. `begin`, `place` and `size`
     have an entry for each range.

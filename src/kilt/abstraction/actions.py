@@ -46,7 +46,7 @@ Rounds: TypeAlias = tuple[tuple[Sizes, ...], ...]  # [round][raises so far]
 
 @dataclass(frozen=True)
 class ActionAbstraction:
-    """The bet sizes that players may choose from at each decision of an abstract no-limit game.
+    """A menu of bet sizes for abstract no-limit games, such as half the pot and all-in.
 
     It is a `Menu` of `tree.betting`.
 
@@ -93,7 +93,7 @@ class ActionAbstraction:
 
     @property
     def has_no_bets(self) -> bool:
-        """Whether the abstraction has no bet sizes, so that players can only check, call and fold."""
+        """Whether the abstraction has no bet sizes, so that no player can bet."""
         return not any(sizes for rounds in self._rounds for raises in rounds for sizes in raises)
 
     def __call__(self, position: Betting) -> set[int]:
@@ -110,7 +110,7 @@ class ActionAbstraction:
         return levels
 
     def all_in_level(self, position: Betting) -> float:
-        """Return the total bet from which a raise becomes all-in, in chips over the whole hand."""
+        """Return the smallest total bet that becomes all-in, in chips over the whole hand."""
         return self.near * position.rules.stacks[position.actor]
 
     def sizes_at(self, position: Betting) -> Sizes:
@@ -123,7 +123,7 @@ class ActionAbstraction:
         return raises[min(position.raises, len(raises) - 1)]
 
     def sizes(self, rounds: int) -> BetSizes:
-        """Return the bet sizes of the given number of rounds as arrays for compiled code."""
+        """Return the bet sizes for a number of betting rounds, as arrays for compiled code."""
         steps = max((len(raises) for each in self._rounds for raises in each), default=1)
         size: list[float] = []
         first = np.zeros((2, rounds, steps + 1), dtype=np.int64)
@@ -153,13 +153,13 @@ class ActionsByChipsLeft(ActionAbstraction):
     OF_CHIPS_LEFT = True
 
     def all_in_level(self, position: Betting) -> float:
-        """Return the total bet from which a raise becomes all-in, in chips over the whole hand."""
+        """Return the smallest total bet that becomes all-in, in chips over the whole hand."""
         stack, spent = position.rules.stacks[position.actor], position.spent[position.actor]
         return spent + ceil(self.near * (stack - spent) - ROUNDING)
 
 
 def actions_of(text: str | Sequence[str], near: float = NEAR) -> ActionAbstraction:
-    """Parse bet sizes such as ``"1x, a"``, given once for both players or once for each."""
+    """Parse bet sizes such as ``"1x, a"``, as one text for both players or one text each."""
     return ActionAbstraction((text,) if isinstance(text, str) else tuple(text), near)
 
 

@@ -1,4 +1,4 @@
-"""Map a player's hand and the board to a bucket of similar hands, in every betting round.
+"""Card abstractions, which map hands and boards to buckets of similar hands.
 
 Buckets are on disk, in a table for each round with a row for each canonical board and a column for each hand. Finding
 the buckets of all hands on a board takes one suit permutation and one row. Tables are mapped into memory, so that
@@ -272,7 +272,7 @@ class CardAbstraction:
         return int(self.rounds[r].look_up_board(public)[deal.deck.hole_index(mine)])
 
     def round_of(self, board: str | Sequence[str | int]) -> int:
-        """Return the betting round of a board, given the number of its cards.
+        """Return the betting round of a board from its number of cards.
 
         The first round is 0. Raises AbstractionError if there is no such round.
         """

@@ -91,7 +91,7 @@ def order_classes(labels: Labels, boards: IntArray, deck: Deck) -> Labels:
 
 
 def describe_boards(boards: IntArray, weights: IntArray, deck: Deck) -> str:
-    """Describe in one line what most of the given boards have in common, such as a pair.
+    """Describe in words what most of the given boards have in common, such as a pair.
 
     >>> from kilt.cards.deck import FULL
     >>> describe_boards(np.array([FULL.cards("AsKsQs"), FULL.cards("AdKdJd")]), np.array([4, 4]), FULL)

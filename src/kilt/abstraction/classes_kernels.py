@@ -16,7 +16,7 @@ from kilt.jit import kernel, kernel_of_slices
 
 @kernel
 def find_classes(public: HoldingIndex, labels: Labels, boards: IntArray, ways: IntArray, found: Labels) -> None:
-    """Look up the classes of all smaller boards that are contained in a given board.
+    """Look up the classes of all smaller boards contained in a given board.
 
     `ways` [way, position] lists the choices of cards, and `found` [board, way] gets the classes.
     """

@@ -29,7 +29,7 @@ Index: TypeAlias = int | np.int64 | np.uint64
 
 @kernel
 def point_distance(points: Singles, i: int, centroids: Singles, c: int | np.int64, absolute: bool) -> np.float32:
-    """Return the distance between a point and a centroid, absolute or squared.
+    """Return the distance between a point and a centroid, either absolute (L1) or squared.
 
     Each difference x adds x · (a + b·x), which is x or x². Four dimensions are computed at a time, then the rest one by
     one. There are no branches, so the compiler inlines the function.

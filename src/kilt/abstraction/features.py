@@ -61,7 +61,7 @@ Tick = Callable[[str, float], None]  # called with the name of the current table
 
 @dataclass(frozen=True)
 class Deal:
-    """How a game deals its cards: the deck, and the numbers of private and public cards."""
+    """The cards that a game deals: its deck, and the numbers of private and public cards."""
 
     deck: Deck = FULL
     hole_cards: int = 2
@@ -108,7 +108,7 @@ class FeatureSettings(NamedTuple):
 
 
 class FeatureTable(NamedTuple):
-    """The values of one feature for all hands of a round, on boards as unordered sets of cards."""
+    """The values of one feature, such as hand strength, for all hands and boards of a round."""
 
     values: Array  # [holding, dimension] integers
     scale: FloatArray | float  # value of one unit, for each dimension or for all

@@ -215,6 +215,6 @@ def look_up_dealt_hands(
 
 @kernel
 def add_weights(places: npt.NDArray[Any], weights: IntArray, sums: IntArray) -> None:
-    """Add each weight to the entry of `sums` at the matching index in `places`."""
+    """Add weights to entries of `sums`, whose indices are in `places`."""
     for i in range(len(places)):
         sums[places[i]] += weights[i]

@@ -29,7 +29,7 @@ def percentile_buckets(values: npt.NDArray[Any], weights: npt.NDArray[Any], buck
 
 
 def cut_points(mass: npt.NDArray[Any], buckets: int, where: str = "") -> IntArray:
-    """Return the cut points that divide sorted values into buckets of equal weight.
+    """Return where sorted values are cut into buckets of equal weight.
 
     The result has the index of the first distinct value of each bucket but the first.
 

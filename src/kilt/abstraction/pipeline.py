@@ -103,7 +103,7 @@ def bucket_numbers(plan: Plan, deal: Deal) -> tuple[int, ...]:
 
 
 def groups_before(plan: Plan, r: int, before: int) -> int:
-    """Return how many groups of hands a round clusters separately.
+    """Return the number of groups of hands that a round clusters separately.
 
     The groups are the buckets of the previous round if these are remembered, else the classes of boards.
     """
@@ -398,7 +398,7 @@ def _build_round(
 
 
 def next_round_groups(identity: AbstractionSpec, r: int) -> int:
-    """Return into how many groups the next round's buckets fall, if each hand can reach only one group.
+    """Return the number of separate groups of next-round buckets, of which each hand can reach only one.
 
     These groups, called blocks, are classes of boards that both rounds know. If the previous round uses the buckets of
     round `r`, and sees more of its buckets at once, blocks are as large as in that round, so that all buckets that are

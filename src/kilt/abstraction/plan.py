@@ -222,7 +222,7 @@ class Plan(PlanRecord):
         return prod(one.classes for one in self.public if public and one.round <= public.round)
 
     def uses_codes(self, r: int) -> bool:
-        """Return whether a round sorts hands into small groups first, and then clusters these groups.
+        """Return whether a round clusters hands in two steps: first into small groups, then into buckets.
 
         The number of such a group is called a code.
 

@@ -43,7 +43,7 @@ def ground_distances(
 
 
 def distances_in_group(ground: GroundDistances, bucket: int) -> tuple[GroundDistances, int]:
-    """Return the distances between the next-round buckets in the same group as a given bucket.
+    """Return the distances within one group of next-round buckets: the group of a given bucket.
 
     The group is called a block. The second result is its first bucket.
     """
@@ -74,7 +74,7 @@ def cluster_centres(means: Singles, ground: GroundDistances) -> Singles:
 
 
 def centre_columns(means: Singles, ground: GroundDistances) -> Singles:
-    """Return the centres of clusters as the columns of an array, for fast comparisons with a point.
+    """Return the centres of clusters as columns of an array, for fast comparisons with a point.
 
     The shape is (dimensions, clusters).
     """

@@ -118,11 +118,11 @@ Points: TypeAlias = Callable[[HoldingBatch, Chosen], Array]
 
 
 class FittedStep(Protocol):
-    """A fitted step of sorting, which can assign any hand to a bucket."""
+    """One step of sorting hands into buckets, after it was fitted to the hands of a game."""
 
     @property
     def buckets(self) -> int:
-        """The total number of buckets of this step, over all groups of hands that it sorts separately."""
+        """The total number of buckets in this step, over all groups of hands."""
 
     def sort(self, part: HoldingBatch, groups: Labels) -> tuple[Labels, Singles | None]:
         """Sort the hands of a batch into buckets.
@@ -145,7 +145,7 @@ class LosslessStep(NamedTuple):
 
 
 class PercentileStep(NamedTuple):
-    """A fitted step that sorts hands by one value into buckets of equal weight (percentile buckets)."""
+    """A step that sorts hands by one value into buckets of equal weight (percentile buckets)."""
 
     holdings: Holdings  # the holdings that have values; their boards are sets
     codes: npt.NDArray[np.integer[Any]]  # [holding] the rank of its value
@@ -161,7 +161,7 @@ class PercentileStep(NamedTuple):
 
 
 class KMeansStep(NamedTuple):
-    """A fitted step that sorts hands into the clusters of k-means."""
+    """A step that sorts hands into the clusters of k-means."""
 
     points: Points
     clusters: Clusters
@@ -188,7 +188,7 @@ class NextRound(NamedTuple):
 
 
 class PotentialAwareStep(NamedTuple):
-    """A fitted step that clusters hands by the next-round buckets that they reach (potential-aware)."""
+    """A step that clusters hands by the buckets that they reach in the next round (potential-aware)."""
 
     after: NextRound
     means: Singles  # [bucket, next bucket of its block]
@@ -197,7 +197,7 @@ class PotentialAwareStep(NamedTuple):
 
     @property
     def buckets(self) -> int:
-        """The total number of buckets of this step, over all groups of hands that it sorts separately."""
+        """The total number of buckets in this step, over all groups of hands."""
         return len(self.means)
 
     def sort(self, part: HoldingBatch, groups: Labels) -> tuple[Labels, Singles | None]:

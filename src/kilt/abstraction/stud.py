@@ -181,7 +181,7 @@ class StudBoards:
         return tell
 
     def observe_all_cards(self, mine: Cards, theirs: Cards, hand: Cards, *last: Cards) -> str:
-        """Observe all cards, but not which of the player's own cards are face up.
+        """Let a player see all cards, but not which of the player's own cards are face up.
 
         See `merge_observations`.
         """
@@ -197,7 +197,7 @@ class StudBoards:
         return "/".join(map(self.game.deck.name, groups))
 
     def merge_observations(self, tree: FlatTree, tell: Telling, *, hole: bool = True) -> MergedTree:
-        """Return a simplified game in which players see only what an observation function shows, not the up-cards.
+        """Return a simplified stud game, in which players see only the result of an observation function.
 
         Before the up-cards, players see their hole cards without suits, or nothing if `hole` is false.
         """

@@ -29,7 +29,7 @@ from kilt.cards.deck import FULL, Deck, subsets
 
 
 class Boards(NamedTuple):
-    """The canonical boards of a round, each listed under the board that it extends."""
+    """The canonical boards of a round, grouped by the board that they extend."""
 
     cards: ByteArray  # [board, card] in the order of dealing
     parent: npt.NDArray[np.int32]  # [board] index of the board that it extends; −1 before the first cards
@@ -39,7 +39,7 @@ class Boards(NamedTuple):
 
 
 def canonical_boards(layout: Sequence[int], deck: Deck = FULL) -> tuple[Boards, ...]:
-    """Return the canonical boards of each round, given how many cards each round adds.
+    """Return the canonical boards of each round, given the number of cards that each round adds.
 
     >>> [len(boards.weight) for boards in canonical_boards((0, 3, 1))]
     [1, 1755, 63193]

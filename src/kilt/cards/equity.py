@@ -84,7 +84,7 @@ def hands_as_arrays(holes: ByteArray, deck: Deck = FULL) -> HandList:
 
 
 def cards_with_blanks(deck: Deck, hole_cards: int) -> int:
-    """Return the size of a deck with the blank cards that one-card games add to it.
+    """Return the size of a deck, including the blank cards for games with one private card.
 
     The kernels of `equity_kernels` expect two cards per hand, so each hand of one card gets a blank.
     """
@@ -190,7 +190,7 @@ def hand_strength(
 def distribution(
     board: Sequence[int] = (), deck: Deck = FULL, *, board_size: int = BOARD_SIZE, hole_cards: int = 2
 ) -> IntArray:
-    """Return how often each hand reaches each strength, over all ways to complete a board.
+    """Return how often each hand has each strength, over all ways to complete a board.
 
     Returns
     -------

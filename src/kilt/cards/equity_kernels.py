@@ -81,7 +81,7 @@ class PlayerRankings(NamedTuple):
 
 @kernel
 def board_strengths(board: IntArray, hands: HandList, tables: HandTables, out: Strengths) -> None:
-    """Compute the strength of every hand on a complete board, or −1 for hands blocked by the board.
+    """Compute the strength of every hand on a complete board, or −1 for hands that share a card with it.
 
     If no flush is possible, strength depends on ranks alone: there are 91 pairs of ranks for 1,326 hands.
     """
@@ -151,7 +151,7 @@ def rank_board(board: IntArray, hands: HandList, tables: HandTables, ranking: Ra
 
 @kernel
 def merge_equivalent_hands(ranking: Ranking, groups: int, symmetry: int, moved: Moved, renamed: Renamed) -> None:
-    """Shorten a ranking of hands by keeping one of all hands equal up to interchangeable suits.
+    """Shorten a ranking of hands by keeping one of each set of equivalent hands.
 
     The first hand of each class is kept and stands for the whole class, and the first card of each class of cards for
     that class: sums by card are those of one such card. `symmetry` is a bit mask of suit permutations; bit by bit,
@@ -214,7 +214,7 @@ def compatible_weights(live: Order, cards: Columns, reach: FloatArray, by_card: 
 
 @kernel
 def showdown_values(ranking: Ranking, groups: int, reach: FloatArray, value: FloatArray) -> None:
-    """Compute each hand's showdown value: the weight of the hands it beats minus that of the hands it loses to.
+    """Compute each hand's showdown value: the weight of hands that it beats, minus that of hands that beat it.
 
     `reach` has the weights of the opponent's hands; those that share a card with the hand do not count [Johanson16
     §2.4].

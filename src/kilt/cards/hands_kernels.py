@@ -78,7 +78,7 @@ def strengths(cards: ByteArray, tables: HandTables, out: Strengths) -> None:
 def showdown_winners(
     cards: IntArray, held: int, tables: HandTables, hands: IntArray, outcome: npt.NDArray[np.float32]
 ) -> None:
-    """Find the showdown winner of each deal, and the index of both players' private hands.
+    """Find the showdown winner of each deal, and the indices of both players' private hands.
 
     `cards` [deal, card] has `held` private cards of each player, then the board. `hands` [deal, player] gets the
     numbers of the hands, and `outcome` [deal] is 1 if player 0 wins, −1 if player 1 wins, and 0 for a split pot.

@@ -52,7 +52,7 @@ MOST_CARDS = 7  # so that tables stay small (2²¹ entries at worst) and product
 
 @dataclass(frozen=True)
 class Isomorphism:
-    """An index of poker hands without gaps, in which hands equal up to suits share a number.
+    """An index of poker hands without gaps, in which hands that differ only by suits share a number.
 
     A hand is the cards of its rounds, one after another. For one hand, `index` returns an int; for an array
     of hands, an array.

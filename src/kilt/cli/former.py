@@ -112,7 +112,7 @@ COMMANDS: Mapping[tuple[str, ...], tuple[str, ...]] = {("crosstable",): ("match"
 
 
 def current_spelling(words: Sequence[str], hint: Callable[[str], None] = lambda text: None) -> list[str]:
-    """Replace old spellings in the words of a command line by current ones.
+    """Return a command line with old spellings replaced by current ones.
 
     `hint` is called with the words to type instead of old spellings.
     """

@@ -55,7 +55,7 @@ def model(
 
 
 class CountedModel(NamedTuple):
-    """A model counted from logs, with the lines that could not be read."""
+    """An opponent model counted from logs, with the log lines that could not be read."""
 
     model: OpponentModel
     rounds: tuple[str, ...]  # the names of the game's rounds

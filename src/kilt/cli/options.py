@@ -52,7 +52,7 @@ def settings(texts: Iterable[str] | None) -> dict[str, object]:
 
 
 def with_options(message: str, words: Iterable[str], command: Any) -> str:
-    """Add the names of command-line options to an error message about Python parameters.
+    """Name command-line options in an error message about Python parameters.
 
     Parameters
     ----------

@@ -111,7 +111,7 @@ def solve(
 
 
 def is_configured(folder: Path) -> bool:
-    """Return whether a folder contains a run with a configuration, as those of abstract games have."""
+    """Return whether a folder contains a run of an abstract game."""
     from kilt.runs.folder import CONFIG
 
     return (folder / CONFIG).is_file()
@@ -179,7 +179,7 @@ def finish(run: Run) -> Step:
 
 
 def solving(run: Run, standing: Callable[[Step], str]) -> tuple[list[Step], int]:
-    """Solve a run with a progress bar, on which the function `standing` describes the latest measurement.
+    """Solve a run with a progress bar that shows the latest measurement.
 
     Returns the measurements, and the signal that stopped the run, or 0.
     """

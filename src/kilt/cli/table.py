@@ -259,7 +259,7 @@ class _TableScreen:
             self.line(("few hands say little" + tail, "dim"))
 
     def judge(self, session: Session) -> None:
-        """Print the person's raw winnings, and estimates without most of the luck."""
+        """Print the person's raw winnings, and estimates with most of the luck removed."""
         from kilt.evaluate.deserved import deserved_winnings
         from kilt.evaluate.portfolio import Portfolio
         from kilt.play.agent import PolicyAgent, has_policy

@@ -49,7 +49,7 @@ class Job:
 
 
 class Answer(Protocol):
-    """The result of an asynchronous call, available now or later."""
+    """The result of an asynchronous call, which may not be available yet."""
 
     def get(self) -> Any:
         """Wait for the result and return it.

@@ -98,7 +98,7 @@ class ReviewedDecision(NamedTuple):
 
 
 def hand_ranges(agent: PolicyAgent, game: Holdem, position: Betting, board: tuple[int, ...]) -> FloatArray:
-    """Return each player's range: how likely each private hand would have acted as the player did.
+    """Return each player's range: the probability of the actions so far with each private hand.
 
     Both players follow the agent.
 
@@ -346,7 +346,7 @@ class _Walk:
         return np.where(self.possible_hands & (left > 1e-12 * reach.sum(axis=1, keepdims=True)), left, 0.0)
 
     def showdown_value(self, reach: FloatArray) -> FloatArray:
-        """Return each hand's showdown value: the weight of the hands it beats minus that of the hands it loses to.
+        """Return each hand's showdown value: the weight of hands that it beats, minus that of hands that beat it.
 
         `reach` and the result have the shape (boards, hands).
         """

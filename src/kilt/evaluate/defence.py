@@ -74,7 +74,7 @@ class Defence:
 
 
 class FacedBet(NamedTuple):
-    """A bet of some size that an agent faces after a common betting sequence."""
+    """A bet that an agent faces after a common betting sequence."""
 
     line: str
     kind: str
@@ -148,7 +148,7 @@ def _answer(
 def gain_over_checking(
     game: Holdem, agent: PolicyAgent, spot: FacedBet, board: tuple[int, ...], weight: FloatArray
 ) -> tuple[float, float]:
-    """Return by how many pots a river bet beats checking behind, and the weight of the compared hands.
+    """Return a river bet's gain over checking behind, in pots, and the weight of the compared hands.
 
     Both are sums over all pairs of hands. The bettor's hands are weighted by the probability that the agent, in the
     bettor's place, has them and checks behind; the hands of the agent that faces the bet by `weight` [hand].

@@ -1,4 +1,4 @@
-"""Estimate the win rate of a strategy from logged hands, which it or another strategy played [Johanson16 §7].
+"""Estimate a strategy's win rate from logged hands, even if another strategy played them [Johanson16 §7].
 
 Player i has played the hands with a strategy σ̂, and a strategy σ is to be evaluated. Both strategies are known; the
 opponent's is not needed. An observed hand z stands for all terminal histories z' that might as well have been observed,
@@ -102,7 +102,7 @@ def estimator_named(name: str) -> Estimator:
 
 
 class Outcome(NamedTuple):
-    """A way in which a logged hand could have ended, with each private hand's probability of that end.
+    """A way in which a logged hand could have ended, and the probability that each private hand ends so.
 
     Estimators evaluate observed hands at such ends.
 

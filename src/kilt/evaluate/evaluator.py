@@ -66,7 +66,7 @@ class Evaluator(ABC, Generic[P]):
 
     @property
     def exact(self) -> bool:
-        """Whether best responses can be computed, which is impossible in large abstract games."""
+        """Whether best responses can be computed. In large abstract games they cannot."""
         return True
 
     @property

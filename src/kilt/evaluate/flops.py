@@ -236,7 +236,7 @@ class FlopEstimate(NamedTuple):
 
     @property
     def mean(self) -> float:
-        """The middle of the interval in chips per game, at least 0."""
+        """The midpoint of the estimated interval, in chips per game, at least 0."""
         return max((self.low + self.high) / 2, 0.0)
 
     @property
@@ -353,7 +353,7 @@ class FlopResponses:
 
     @property
     def threads(self) -> int:
-        """The number of flops computed at the same time, counted separately for the two seats."""
+        """The number of flops computed at the same time. The two seats count separately."""
         return self.walks.threads if self.crew is None else 2 * self.crew.size
 
     def time_left(self) -> float:

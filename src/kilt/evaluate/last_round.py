@@ -40,7 +40,7 @@ CALLER = "always-call"
 
 @dataclass(frozen=True)
 class LastRoundResponse:
-    """Re-evaluates the hands of an always-call player as if it had best-responded in the last round.
+    """Re-evaluates hands of an always-call player as if it best-responded in the last round.
 
     The hands are those of `CALLER` against an agent.
 

@@ -109,7 +109,7 @@ class LocalBestResponse:
         return self._normalised(chances, position)
 
     def without_luck(self, hand: Hand, seat: int) -> float:
-        """Return LBR's winnings in a hand, in chips, with reduced variance.
+        """Return LBR's winnings in a hand with luck removed, in chips.
 
         If no player can bet any more, the result is the mean over the cards to come; at a showdown, it is the mean over
         the opponent's range.

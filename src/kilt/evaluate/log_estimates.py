@@ -231,7 +231,7 @@ def estimate_from_log(
     opponent: Tabulated | None = None,
     partial: bool = False,
 ) -> LogEstimates:
-    """Estimate a strategy's win rate from logged hands that it or another strategy played [Johanson16 §7].
+    """Estimate a strategy's win rate from logged hands, even if another strategy played them [Johanson16 §7].
 
     Parameters
     ----------

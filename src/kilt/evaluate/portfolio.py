@@ -80,7 +80,7 @@ def component_scores(
 
 
 def component_that_played(agent: Tabulated, hand: Hand, seat: int) -> PolicyAgent:
-    """Return the agent that played a hand, which for a portfolio is one of its components.
+    """Return the agent that played a hand. For a portfolio, it is the component that was chosen.
 
     After each hand, a portfolio notes which component played it. Logs that kilt writes have these notes, and the notes
     of the hand name the component.
@@ -100,7 +100,7 @@ def component_that_played(agent: Tabulated, hand: Hand, seat: int) -> PolicyAgen
 
 
 def components_of(agent: Tabulated) -> tuple[PolicyAgent, ...]:
-    """Return the agents in a portfolio, or a list with the given agent."""
+    """Return a portfolio's agents, or a list with the agent itself if it is no portfolio."""
     return agent.components if isinstance(agent, Portfolio) else (agent,)
 
 

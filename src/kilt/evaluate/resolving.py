@@ -32,7 +32,7 @@ PART = 64  # hands between two progress reports
 
 
 def resolving_player(agents: tuple[Agent, Agent]) -> int | None:
-    """Return which player re-solves, if the other one is its blueprint, or None.
+    """Return which player re-solves while the other follows the same blueprint, or None.
 
     The player must re-solve for a number of iterations, not for a time.
     """

@@ -77,7 +77,7 @@ class Deals(NamedTuple):
 
 
 class Moves(NamedTuple):
-    """The current decisions of many hands played at the same time."""
+    """The current decisions of many hands that are played at the same time."""
 
     deal: IntArray  # number of the deal
     node: IntArray  # of the betting tree

@@ -65,7 +65,7 @@ def estimate_mean(values: npt.ArrayLike) -> Estimate:
 
 
 def student_width(number: int) -> float:
-    """Return the half-width of a mean's 95% interval, in standard deviations, for a number of values.
+    """Return the half-width of a 95% interval in standard deviations, for a given number of values.
 
     The values are independent, and the interval is by Student's distribution; inf for less than three values.
 
@@ -128,7 +128,7 @@ def played_rate(match: Match) -> Estimate:
 
 
 def played_hands(match: Match) -> float:
-    """Return the number of ordinary hands that would give an interval as narrow as the match's.
+    """Return the number of ordinary hands needed for an interval as narrow as the match's.
 
     Returns nan if this is unknown.
 

@@ -179,7 +179,7 @@ class LoggedHands:
         return [agent.policy(position, board) for board in boards]
 
     def of_held_hands(self, by_hand: FloatArray) -> FloatArray:
-        """Return the entries of an array over all private hands for the hands that the player actually held.
+        """Select the entries of the hands actually held, from an array over all private hands.
 
         The array is [1 or row, hand], the result [row].
         """
@@ -242,7 +242,7 @@ class LoggedHands:
         return self._means[name]
 
     def possible_hands(self, r: int) -> FloatArray:
-        """Return 1 for each possible private hand on a round's board, and 0 for the others.
+        """Return a mask of possible private hands on a round's board: 1 if possible, else 0.
 
         A hand is impossible if it shares a card with the board or with the known cards of the opponent. The shape is
         (rows, hands).
@@ -283,7 +283,7 @@ def group_by_betting(hands: Sequence[Hand], seats: Sequence[int]) -> Iterator[li
 
 
 def has_many_boards(rules: GameDef) -> bool:
-    """Return whether some round of a game can deal more than `MANY` sets of public cards."""
+    """Return whether a game has a round with more than `MANY` possible deals of public cards."""
     return any(comb(rules.deck.size, count) > MANY for count in rules.board_cards)
 
 

@@ -61,7 +61,7 @@ def load_game(name: str | Path) -> Game:
 
 
 def poker(rules: GameDef, name: str) -> Poker:
-    """Return a poker game from its rules, as a `Stud` or a `Holdem`.
+    """Create a poker game from its rules, either a `Stud` or a `Holdem`.
 
     It is a `Stud` if the rules deal private cards after round 1.
     """

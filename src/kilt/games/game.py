@@ -32,7 +32,7 @@ Board: TypeAlias = tuple[int, ...]  # the outcomes of all chance events since th
 
 
 class Position(Protocol):
-    """A public position of a game: the actions so far, known to both players.
+    """A public position of a game: the actions so far, which both players know.
 
     Positions are values: `after` returns a new one.
     """
@@ -47,7 +47,7 @@ class Position(Protocol):
 
     @property
     def history(self) -> str:
-        """The labels of all actions so far as text, which identify the position."""
+        """The labels of all actions so far, as text. No two positions have the same history."""
 
     def actions(self) -> tuple[str, ...]:
         """Return the labels of the legal actions: REVEAL at a chance event, and none at the end."""

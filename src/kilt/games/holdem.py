@@ -65,7 +65,7 @@ class Betting:
 
     @classmethod
     def start(cls, rules: GameDef) -> Betting:
-        """Return the position after the blinds, before the first action."""
+        """Return the position after the blinds are posted, before the first action."""
         first = rules.first_player[0]
         blinds = (rules.blinds[0], rules.blinds[1])
         ante = blinds[0] if blinds[0] == blinds[1] else 0
@@ -84,16 +84,16 @@ class Betting:
 
     @property
     def to_call(self) -> int:
-        """The chips that a call adds, at most the player's stack."""
+        """The chips that a call adds: enough to match the opponent, or the rest of the stack."""
         return min(max(self.spent), self.rules.stacks[self.actor]) - self.spent[self.actor]
 
     @property
     def stake(self) -> int:
-        """The chips that the loser of the hand loses, without the unmatched part of a bet."""
+        """The chips at stake: what the loser loses, without the unmatched part of a bet."""
         return min(self.spent)
 
     def raise_bounds(self) -> tuple[int, int] | None:
-        """Return the smallest and the largest legal raise, or None if no raise is legal.
+        """Return the smallest and largest amounts to which the player may raise, or None.
 
         Amounts are in chips over the whole hand. A player who cannot afford the minimum may still go all-in. There is
         no raise against a player who is all-in, nor after 63 actions of a round.
@@ -338,7 +338,7 @@ class Poker(ABC):
 
     @property
     def definition(self) -> str:
-        """The complete rules as text, without the name, by which games are compared."""
+        """The complete rules as text without the game's name, for comparing games."""
         return str(self.rules)
 
     @cached_property
@@ -366,7 +366,7 @@ class Poker(ABC):
         return positions_of(self.rules)
 
     def start(self) -> Betting:
-        """Return the position after the blinds, before the first action."""
+        """Return the position after the blinds are posted, before the first action."""
         return self.positions.start
 
     def replay(self, history: str) -> Betting:
@@ -439,7 +439,7 @@ class Holdem(Poker):
 
     @property
     def marks(self) -> FloatArray:
-        """Labels that keep hands apart: two hands with different labels are never merged as equal up to suits.
+        """Labels of hands, so that hands with different labels are never merged as equal up to suits.
 
         The shape is (marks, hands). A complete game has no labels.
         """

@@ -109,7 +109,7 @@ class Subgame(Holdem):
 
     @property
     def marks(self) -> FloatArray:
-        """Labels that keep hands apart: two hands with different labels are never merged as equal up to suits.
+        """Labels of hands, so that hands with different labels are never merged as equal up to suits.
 
         The shape is (marks, hands).
         """
@@ -128,7 +128,7 @@ class Subgame(Holdem):
 
     @property
     def definition(self) -> str:
-        """The complete rules of the subgame as text, without the name.
+        """The complete rules of the subgame as text without its name, for comparing subgames.
 
         Subgames with equal texts are equal.
         """

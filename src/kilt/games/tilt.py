@@ -1,4 +1,4 @@
-"""Poker games with some payoffs raised or lowered, for other styles of play [Johanson16 table 2.3].
+"""Tilted games: poker games that pay some results more or less, for other styles of play [Johanson16 table 2.3].
 
 A tilt is four percentages, by which a player's payoff grows if they win a showdown, lose one, fold, or make the
 opponent fold. With 7, 0, 0, 7, a winner gets 7% more; with 0, −7, 0, 0, lost showdowns cost less. A strategy that was
@@ -36,7 +36,7 @@ REMEDY = (
 
 @dataclass(frozen=True)
 class TiltedGame(Holdem):
-    """A poker game whose payoffs are changed by percentages, by player and way of ending.
+    """A poker game with payoffs changed by percentages, for each player and each kind of ending.
 
     The function `tilt_game` makes it.
 

@@ -53,7 +53,7 @@ class Observation(NamedTuple):
     key: int
 
     def draw(self, number: int) -> float:
-        """Return a uniform random number in [0, 1) for draw `number` of this hand.
+        """Return the hand's random number `number`, uniform in [0, 1).
 
         Use each `number` only once in a hand.
         """
@@ -165,7 +165,7 @@ def with_current_names(agent: T) -> T:
 
 
 def agent_for_match(agent: Agent, game: Holdem) -> Agent:
-    """Return an agent for a new match, as a fresh copy if it remembers hands."""
+    """Return an agent for a new match: a fresh copy if it remembers hands, else the agent itself."""
     with_current_names(agent)
     if isinstance(agent, PreparingAgent):
         agent.prepare()
@@ -293,7 +293,7 @@ class Fixed:
     habits: str  # key of `strategy.fixed.AGENTS`, which has the probabilities
 
     def act(self, observation: Observation) -> str:
-        """Return a random action by the agent's fixed probabilities."""
+        """Choose an action at random, with the agent's fixed probabilities."""
         position = observation.position
         actions, bounds = position.passive_actions(), position.raise_bounds()
         kinds = (*actions, RAISE) if bounds else actions
@@ -336,7 +336,7 @@ class Random:
     name: str = "random"
 
     def act(self, observation: Observation) -> str:
-        """Return a random action: fold, call or raise, if legal.
+        """Choose among the legal ones of fold, call and raise at random.
 
         A raise has a random size.
         """
@@ -350,7 +350,7 @@ class Random:
         return f"{RAISE}{least + int(observation.draw(number + 1) * (most - least + 1))}"
 
     def policy(self, position: Betting, board: tuple[int, ...]) -> PublicPolicy:
-        """Return equal probabilities for fold, call and raise, as far as they are legal.
+        """Return equal probabilities for fold, call and raise, without those that are not legal.
 
         Raises PlayError in no-limit games.
         """
@@ -370,7 +370,7 @@ class Uniform:
     name: str = "uniform"
 
     def act(self, observation: Observation) -> str:
-        """Return a random legal action; all are equally likely."""
+        """Choose a legal action at random; all are equally likely."""
         position, drawn = observation.position, observation.draw(2 * len(observation.position.history))
         actions, bounds = position.passive_actions(), position.raise_bounds()
         if bounds is None or position.rules.betting == "limit":
@@ -431,7 +431,7 @@ class SeatedAgent:
 
 
 def draw_action(actions: Sequence[str], share: Sequence[float], draw: float) -> str:
-    """Choose an action by given probabilities, with a uniform random number `draw` in [0, 1).
+    """Choose an action with given probabilities, using a uniform random number `draw` in [0, 1).
 
     >>> draw_action(("f", "c", "r"), (0.25, 0.5, 0.25), 0.6)
     'c'

@@ -70,7 +70,7 @@ def read_weight(shares: npt.NDArray[np.uint8], width: int, slot: np.uint64) -> f
 def choose_action(
     side: Side, first: np.uint64, bucket: np.uint32, count: Any, call: Any, ruled: bool, draw: float, row: FloatArray
 ) -> Any:
-    """Choose an action by a blueprint's probabilities, with a random number in [0, 1).
+    """Choose an action with a blueprint's probabilities, using a random number in [0, 1).
 
     The result is the index of the action.
 

@@ -72,7 +72,7 @@ class Branch(NamedTuple):
 
 
 class OwnDecision(NamedTuple):
-    """A decision of a player in this hand, made already or due now.
+    """A past or current decision of a player in this hand.
 
     It has all nodes of the abstract tree at which the player may be.
     """
@@ -146,7 +146,7 @@ class BlueprintAgent:
         return self.blueprint.game
 
     def act(self, observation: Observation) -> str:
-        """Return a random legal action by the agent's probabilities."""
+        """Choose a legal action at random, with the agent's probabilities."""
         actions, shares = zip(*self.probabilities(observation), strict=True)
         return draw_action(actions, shares, observation.draw(action_draw(observation.position)))
 
@@ -215,7 +215,7 @@ class BlueprintAgent:
         return float(np.exp(np.average(np.log(levels), weights=shares)))
 
     def actions(self, position: Betting) -> tuple[str, ...]:
-        """Return the agent's possible actions at a position, over all private hands."""
+        """Return the actions that the agent may take at a position with any private hand."""
         return tuple(dict.fromkeys(action for actions, _ in self._spot(position).tables for action in actions))
 
     def probabilities_on(
@@ -367,7 +367,7 @@ class BlueprintAgent:
         return AbstractState(0, max(self.game.rules.blinds), acted=False, sure=True)
 
     def at_turn(self, state: AbstractState, position: Betting) -> AbstractState:
-        """Return an abstract state, without its node if its decision does not match the real game's.
+        """Return an abstract state, without its node if it does not match the real game.
 
         It matches if the same player is to act in the same round. Then `state` itself is returned.
         """

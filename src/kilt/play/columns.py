@@ -152,7 +152,7 @@ class LogReader:
         return HandColumns(*columns), [faults[number] for number in sorted(faults)]
 
     def columns(self, hands: Iterable[Hand]) -> HandColumns:
-        """Convert hands to arrays with one entry per hand, such as cards and winnings."""
+        """Convert hands to arrays with one entry per hand, such as an array of winnings."""
         rows = list(hands)
         held, size = self.game.rules.hole_cards, self._size
         cards = np.full((len(rows), size), NOT_DEALT, dtype=np.int8)

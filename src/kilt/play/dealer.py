@@ -34,7 +34,7 @@ from kilt.play.dealer_kernels import SIZE, Words32, draw_cards, draw_keys
 
 
 class Cards(NamedTuple):
-    """The cards of a hand as numbers: both seats' private cards, and the board."""
+    """The cards of a hand, as numbers: both seats' private cards, and the board."""
 
     holes: tuple[tuple[int, ...], tuple[int, ...]]  # [seat] private cards
     board: tuple[int, ...]  # public cards of all rounds

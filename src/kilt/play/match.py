@@ -167,7 +167,7 @@ class MatchSetup:
 
     @cached_property
     def compiled_match(self) -> BatchMatch | None:
-        """An object that plays this match in compiled code, or None if it needs Python."""
+        """An object that plays this match in compiled code, or None if that is impossible."""
         if not BatchMatch.can_play(self.game, self.agents):
             return None
         return BatchMatch(self.dealer, cast(tuple[BlueprintAgent, BlueprintAgent], self.agents), self.duplicate)

@@ -281,7 +281,7 @@ class Screen(Protocol):
         """
 
     def dealt(self, name: str, board: tuple[str, ...], hand: tuple[str, ...], made: str) -> None:
-        """Show a new round's cards: the board, the person's hand, and what it makes."""
+        """Show the new board, the person's hand, and the hand's category in words."""
 
     def ask(self, view: TurnView, *, again: bool) -> str:
         """Ask the person for an action, and return the typed text.
@@ -293,10 +293,10 @@ class Screen(Protocol):
         """Show what was wrong with the person's input."""
 
     def advise(self, advice: list[tuple[str, float]] | None) -> None:
-        """Show an agent's advice, for which the person has asked."""
+        """Show an agent's advice after the person has asked for it."""
 
     def explain(self) -> None:
-        """Show the accepted input, for which the person has asked."""
+        """Show which input is accepted, after the person has asked for help."""
 
     def end(self, ending: Ending) -> None:
         """Show how a hand ended."""
@@ -315,7 +315,7 @@ class Person:
     _told: int = field(default=0, repr=False)  # number of moves of the hand that were shown
 
     def forget_shown_moves(self) -> None:
-        """Forget which moves are on the screen, because a new hand begins."""
+        """Forget which actions the screen has shown, because a new hand begins."""
         self._told = 0
 
     def act(self, observation: Observation) -> str:
@@ -343,7 +343,7 @@ class Person:
                 self.screen.tell(str(error))
 
     def show_moves(self, position: Betting, hand: Sequence[int], board: Sequence[int], me: int) -> None:
-        """Show the person all moves that are not yet on the screen.
+        """Show the person all actions that are not yet on the screen.
 
         `me` is the person's seat.
         """
@@ -393,7 +393,7 @@ def duplicate_deals(hands: int, seed: int = 0) -> list[int]:
 
 
 class Session:
-    """Hands between a person and an agent, who swap seats after each one.
+    """A session of hands between a person and an agent, who swap seats every hand.
 
     A hand that is aborted does not count.
 

@@ -1,4 +1,4 @@
-"""An agent that plays another agent's strategy after post-processing, such as dropping unlikely actions.
+"""An agent that post-processes another agent's strategy, for example by dropping unlikely actions.
 
 >>> from kilt.games.gamedef import load_definition
 >>> from kilt.play.tree_agent import TreeAgent
@@ -28,7 +28,7 @@ from kilt.strategy.postprocess import Rule, apply_rows
 
 @dataclass(frozen=True)
 class ProcessedAgent:
-    """An agent that plays another agent's strategy with post-processed action probabilities.
+    """An agent that plays another agent's strategy after post-processing its action probabilities.
 
     Attributes
     ----------
@@ -48,7 +48,7 @@ class ProcessedAgent:
     rule: Rule
 
     def act(self, observation: Observation) -> str:
-        """Return a random action by the post-processed probabilities."""
+        """Choose an action at random, with the post-processed probabilities."""
         position = observation.position
         policy = self.policy(position, observation.board)
         row = policy.table[:, policy.column[self.game.deck.hole_index(observation.hand)]]

@@ -24,7 +24,7 @@ from kilt.strategy.table import Strategy
 
 @dataclass(frozen=True)
 class StrategyAgent:
-    """An agent that plays a strategy of a small game, looked up by information set.
+    """An agent that looks up its action probabilities in a strategy for a small game.
 
     Attributes
     ----------
@@ -41,7 +41,7 @@ class StrategyAgent:
     strategy: Strategy
 
     def act(self, observation: Observation) -> str:
-        """Return a random action by the probabilities of the player's information set."""
+        """Choose an action at random, with the probabilities of the player's information set."""
         position = observation.position
         row = self._row(position, self.game.deck.name(observation.hand), observation.board)
         return draw_action(tuple(row), tuple(row.values()), observation.draw(action_draw(position)))

@@ -57,7 +57,7 @@ class TreeAgent:
         return self.tree.holdem
 
     def act(self, observation: Observation) -> str:
-        """Return a random action by the probabilities of the player's hand."""
+        """Choose an action at random, with the probabilities of the player's hand."""
         position = observation.position
         place = self._place(position, observation.board)
         row = self.tree.strategy(self.table, place)[:, self.game.deck.hole_index(observation.hand)]

@@ -156,7 +156,7 @@ def own_game(agent: Agent) -> Holdem | None:
 
 
 def game_for(agent: Agent, game: Holdem | None = None) -> Holdem:
-    """Return the game that an agent plays, which is its own or else the given one.
+    """Return the game that an agent plays: its own game, or else the given one.
 
     Raises PlayError if they do not match.
     """

@@ -59,17 +59,17 @@ Who: TypeAlias = "str | Path | Agent | Run | StoredRun | Strategy | VectorStrate
 
 
 class PlayerNames(Protocol):
-    """The interface of objects that know which names stand for players."""
+    """The interface of objects that map names to players."""
 
     def reference(self, name: str) -> str:
-        """Return the name by which `load_agent` loads a player.
+        """Return the name that `load_agent` understands for a player.
 
         Raises PlayError for an unknown name.
         """
 
 
 class AnyPlayerName:
-    """The names of players in commands and in Python, which are all names and paths of `load_agent`."""
+    """The names of players in commands and in Python: all that `load_agent` understands."""
 
     def reference(self, name: str) -> str:
         """Return the name unchanged."""

@@ -53,7 +53,7 @@ def solve_answers(
 
 
 def solve_answer(folder: Path, budget: Budget | None = None) -> SolvedAnswer:
-    """Finish the run of one counter-strategy, from the last checkpoint in its folder."""
+    """Finish the run of one counter-strategy from its last checkpoint."""
     run = resume(folder, budget=budget)
     last = run.finish()
     mbb = run.problem.mbb(last.exploitability)

@@ -97,7 +97,7 @@ def time_left(budget: Budget, steps: Sequence[Step], iterations: int, seconds: f
 def make_budget(
     iterations: int | None, seconds: float | None, target: float | str | None, game: str | Game
 ) -> Budget | None:
-    """Return a run's limits as a `Budget`, or None without limits.
+    """Return a run's limits as a `Budget`, or None if it has no limits.
 
     The target exploitability is converted to chips.
     """

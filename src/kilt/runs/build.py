@@ -125,7 +125,7 @@ def spec_of(
 
 
 def spec_in(folder: Path, values: Mapping[str, object] = NOTHING) -> RunPlan | WholeSpec:
-    """Return the specification of the run in a folder, with changes to its configuration.
+    """Return the specification of a folder's run, with changes to its configuration.
 
     A key is written like "solver.threads".
 

@@ -25,12 +25,12 @@ class RunFigures(Drawable, ABC):
     @property
     @abstractmethod
     def solved(self) -> str:
-        """Describe in words which strategy the results describe: the average strategy or the last iterate."""
+        """Name the strategy behind the results: the average strategy or the last iterate."""
 
     @property
     @abstractmethod
     def steps(self) -> tuple[Step, ...]:
-        """Return the run's measurements in order, the last one from its end."""
+        """Return the run's measurements in order; the last one was taken at the end."""
 
     @abstractmethod
     def mbb(self, chips: float) -> float | None:

@@ -120,7 +120,7 @@ class RunFolder:
 
     @classmethod
     def require_new(cls, path: Path) -> None:
-        """Raise RunError if a folder contains another run or foreign files."""
+        """Raise RunError if a folder contains another run, or files that kilt has not written."""
         if cls.has_run(path):
             raise RunError(
                 f"{path} holds a run already, {cls.open(path).identity}: resume it, or choose another folder"
@@ -134,7 +134,7 @@ class RunFolder:
         return self.identity.device
 
     def move_to(self, identity: RunIdentity) -> None:
-        """Record in ``run.json`` that another device now solves the run.
+        """Record in ``run.json`` that the run has moved to another device.
 
         Nothing is written if the device has not changed.
         """

@@ -72,7 +72,7 @@ class FittedPlan:
 
     @property
     def visits(self) -> float:
-        """Return the average number of the solver's visits to an information set."""
+        """Return how often the solver visits each information set on average."""
         return self.pace.decisions * self.seconds / self.plan.infosets
 
     def data(self) -> dict[str, object]:

@@ -63,7 +63,7 @@ class RunPlan(AbstractSpec, Spec):
 
     @property
     def method(self) -> AbstractMethod:
-        """Return how the plan's algorithm solves abstract games: its solver and its cost."""
+        """Return the method by which the plan's algorithm solves abstract games."""
         return self.algorithm.abstract
 
     @property
@@ -81,7 +81,7 @@ class RunPlan(AbstractSpec, Spec):
 
     @property
     def limits(self) -> Budget | None:
-        """Return the configured limits of the run, or None without limits."""
+        """Return the configured limits of the run, or None if there are none."""
         limits = self.config.solver.limits
         return Budget(*limits) if any(limits) else None
 
@@ -334,7 +334,7 @@ def resolve(config: Config, folder: Path | None = None, against: Against | None 
 
 
 def with_built_cards(config: Config, run: Path) -> Config:
-    """Return a run's configuration with the card abstractions that it has built in place of their names."""
+    """Return a run's configuration with its built card abstractions in place of their names."""
     own = zip(config.cards, card_folders(run, len(config.cards)), strict=True)
     cards = tuple(str(there.resolve()) if there.is_dir() else name for name, there in own)
     opponent = run / OPPONENT_CARDS

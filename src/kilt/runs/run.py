@@ -126,12 +126,12 @@ class Run(RunFigures):
 
     @property
     def steps(self) -> tuple[Step, ...]:
-        """Return the run's measurements in order, the last one from its end."""
+        """Return the run's measurements in order; the last one was taken at the end."""
         return tuple(self.folder.steps() if self.folder else self._measured)
 
     @property
     def solved(self) -> str:
-        """Describe in words which strategy the results describe: the average strategy or the last iterate."""
+        """Name the strategy behind the results: the average strategy or the last iterate."""
         return solved_name(self.identity._asdict())
 
     @property
@@ -291,7 +291,7 @@ class StoredRun(RunFigures):
 
     @property
     def solved(self) -> str:
-        """Describe in words which strategy is stored: the average strategy or the last iterate."""
+        """Name the stored strategy: the average strategy or the last iterate."""
         return solved_name({"algorithm": self.algorithm})
 
     def mbb(self, chips: float) -> float | None:

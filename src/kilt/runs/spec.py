@@ -71,12 +71,12 @@ class Spec(ABC):
 
     @property
     def limits(self) -> Budget | None:
-        """Return the configured limits of the run, or None without limits."""
+        """Return the configured limits of the run, or None if there are none."""
         return None
 
     @property
     def budget(self) -> Budget:
-        """Return the run's default limits: as configured, or one step for exact solvers, or a minute."""
+        """Return the run's default limits: those configured, one step for exact solvers, or a minute."""
         return self.limits or (Budget(iterations=1) if self.exact else Budget(seconds=60 * DEFAULT_MINUTES))
 
     @property

@@ -196,7 +196,7 @@ class ResolvingAgent:
                     limit.prepare(rest, menu, own_menu(self.raw, position))
 
     def act(self, observation: Observation) -> str:
-        """Return a random legal action by the blueprint or a re-solved strategy."""
+        """Choose a legal action at random, with the probabilities of the blueprint or of a re-solved subgame."""
         position, board = observation.position, observation.board
         if position.round < self.first_round:
             return self.blueprint.act(observation)

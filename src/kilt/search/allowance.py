@@ -33,7 +33,7 @@ class Allowance:
 
     @property
     def left(self) -> float | None:
-        """The remaining seconds of the time limit, or None without a limit."""
+        """The remaining seconds until the time limit, or None if there is no limit."""
         return None if self.until is None else max(self.until - monotonic(), 0.0)
 
     def for_part(self, share: float) -> Allowance:
@@ -41,7 +41,7 @@ class Allowance:
         return self if self.left is None else replace(self, until=monotonic() + share * self.left)
 
     def for_earlier_subgame(self, rest: Sequence[tuple[Betting, str, Betting]], me: int, *, half: bool) -> Allowance:
-        """Return the time limit for an earlier subgame, which must be re-solved first.
+        """Return the time limit for an earlier subgame, which must be re-solved before the current one.
 
         `rest` are the actions since the start of the earlier subgame, and the agent sits in seat `me`. With a time
         limit, a subgame in which the agent has already acted gets no time: it was solved in time, or is not solved any

@@ -80,7 +80,7 @@ def blueprint_values(
 
 
 def own_menu(blueprint: BlueprintAgent, root: Betting) -> Menu:
-    """Return the raises that a blueprint uses in a subgame, as a menu."""
+    """Return the raises that a blueprint uses in a subgame."""
 
     def menu(at: Betting) -> set[int]:
         actions = blueprint.actions(blueprint.game.replay(root.history + at.history))

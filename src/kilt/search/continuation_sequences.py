@@ -44,7 +44,7 @@ Its arguments are a position, the actions, the strategy's probabilities and the 
 
 
 class PlayerSequences(NamedTuple):
-    """One player's action sequences after a position, each of which extends an earlier one."""
+    """All action sequences of one player after a position."""
 
     parent: IntArray  # [sequence], with a lower index; the first sequence is empty
     round: IntArray  # [sequence] round of the last action, whose columns apply; after all rounds: hands of the deck
@@ -75,7 +75,7 @@ class ContinuationSequences(NamedTuple):
 
 
 class SequenceCache:
-    """A cache of the action sequences after positions, limited to `KEPT_BYTES`."""
+    """A cache of action sequences, limited to `KEPT_BYTES`."""
 
     def __init__(self) -> None:
         self._known: dict[Hashable, ContinuationSequences] = {}

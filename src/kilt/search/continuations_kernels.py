@@ -92,7 +92,7 @@ def sum_winnings(
 def add_pair_values(
     won: Singles, first: IntArray, second: IntArray, strength: Singles, rows: Singles, values: Singles
 ) -> None:
-    """Sum player 0's winnings with each pair of hands over boards, from those of their groups.
+    """Compute player 0's winnings with each pair of hands, from the winnings of their groups.
 
     `values` is [way, hand of player 0, hand of player 1]. `won` [board, 2, way, column, column + 1] has the winnings of
     columns if a player folds, and those of the better hand at showdowns; the last column has zeros. `first` and

@@ -51,7 +51,7 @@ def update_range(reach: FloatArray, before: Betting, share: FloatArray) -> float
 def translated_share(
     policy: PublicPolicy, position: Betting, action: str, mapping: Mapping = pseudo_harmonic
 ) -> FloatArray:
-    """Return each hand's probability of an action, even if the policy lacks its bet size.
+    """Return each hand's probability of an action, even for a bet size that the policy lacks.
 
     If the policy lacks a raise of this size, the probabilities of the nearest raises are used. A check or call counts
     as a raise of no chips.
@@ -95,7 +95,7 @@ def blueprint_ranges(player: BlueprintAgent, position: Betting, board: tuple[int
 
 
 def dealable_ranges(game: Holdem, reach: FloatArray, board: tuple[int, ...]) -> FloatArray:
-    """Repair ranges that allow no deal, by giving all hands to a player without any.
+    """Repair ranges that allow no deal: a player without any possible hand gets all hands.
 
     A player whose actions so far have probability 0 gets all hands, and so do both players if no pair of their hands
     can be dealt together.
@@ -109,7 +109,7 @@ def dealable_ranges(game: Holdem, reach: FloatArray, board: tuple[int, ...]) -> 
 
 
 def free_hands(game: Holdem, board: tuple[int, ...]) -> FloatArray:
-    """Return 1 for each hand that shares no card with the board, else 0."""
+    """Return a mask of hands that share no card with the board: 1 if free, else 0."""
     return np.asarray(~np.isin(game.holes, board).any(axis=1), dtype=np.float64)
 
 

@@ -16,7 +16,7 @@ from kilt.tree.betting import betting_size, betting_tree
 
 
 def menu_of(settings: ResolveConfig, first_round: int, game: Holdem) -> ActionAbstraction | None:
-    """Return the raises that an agent considers in a round's subgames, as a menu.
+    """Return the raises that an agent considers in subgames of a given round.
 
     Returns None in limit games, whose rules give the raises.
     """

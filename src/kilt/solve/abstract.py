@@ -30,7 +30,7 @@ TOGETHER = 4096  # boards whose buckets are looked up in one batch
 
 
 class DecisionLocation(NamedTuple):
-    """Where a decision's probabilities are stored: in a strategy table, and in a saved strategy."""
+    """The location of a decision's probabilities in a strategy table and in a saved strategy."""
 
     player: int
     round: int
@@ -111,7 +111,7 @@ class BucketedGame(EvaluableGame):
         return shares
 
     def decision_locations(self, abstract: AbstractGame) -> Iterator[DecisionLocation]:
-        """Yield where strategy tables and saved strategies store each decision's probabilities."""
+        """Yield the location of each decision's probabilities in strategy tables and in saved strategies."""
         betting, first = abstract.betting, abstract.first
         nodes = {betting.history(node): node for node in np.flatnonzero(betting.nodes.actor >= 0).tolist()}
         for r, row, position in self.game.decisions():
@@ -154,7 +154,7 @@ class BucketedGame(EvaluableGame):
         return self.game.walk(self.walk(player, task, strategy))
 
     def walk(self, player: int, task: int, strategy: Table) -> Walk:
-        """Describe the pass over the public tree that computes a player's winnings.
+        """Describe the pass over the public tree that computes what a strategy wins.
 
         The player sees buckets. `VectorGame.walk` runs the pass.
         """

@@ -136,7 +136,7 @@ class AbstractMethod(Method, ABC):
         return None
 
     def recorded_name(self, spec: AbstractSpec) -> str:
-        """Return the algorithm's name in the records of a run."""
+        """Return the algorithm's name as runs record it."""
         return spec.config.solver.algorithm
 
 
@@ -339,7 +339,7 @@ class SamplingMethod(AbstractMethod):
         )  # an iteration has a deal in each game
 
     def recorded_name(self, spec: AbstractSpec) -> str:
-        """Return the algorithm's name in the records of a run.
+        """Return the algorithm's name as runs record it.
 
         With workers, it includes the number of their levels.
         """
@@ -406,6 +406,6 @@ def abstract_method(make: Make) -> AbstractMethod:
 
 
 def first_set(section: Record, keys: Sequence[str]) -> str | None:
-    """Return the first of several options that is not at its default, or None."""
+    """Return the first option whose value differs from its default, or None."""
     plain = type(section)()
     return next((key for key in keys if getattr(section, key) != getattr(plain, key)), None)

@@ -1,4 +1,4 @@
-"""Abstract games for solvers, with buckets of hands and a menu of bets.
+"""Abstract games in the form that solvers need, with buckets of hands and few bet sizes.
 
 Strategies are integer probabilities of the abstract game's actions: see `strategy.blueprint`. If memory is large
 enough, the whole game can also be evaluated with all boards and hands, for players who see only buckets (`bucketed`).
@@ -55,7 +55,7 @@ def dtype_of(slots: int) -> npt.DTypeLike:
 
 
 class WalkSize(NamedTuple):
-    """The estimated memory and time for evaluating an abstract game on all boards.
+    """The estimated cost of evaluating an abstract game on all boards.
 
     The estimate needs no game tree and no card abstraction.
     """
@@ -205,7 +205,7 @@ class AbstractProblem(Problem):
 
     @cached_property
     def seats(self) -> tuple[AbstractProblem, AbstractProblem]:
-        """Two games to solve, one for each player, if the opponent has another card abstraction.
+        """Two games to solve, one per player, for opponents with another card abstraction.
 
         A player learns with the players' card abstraction, against an opponent who has another one. In the first game,
         player 0 has the players' abstraction and player 1 the opponent's; in the second game, vice versa.
@@ -287,7 +287,7 @@ class AbstractProblem(Problem):
 
     @cached_property
     def pairs(self) -> JointGame:
-        """The abstract game with a table entry per pair of bucket sequences, in the solver's memory."""
+        """The abstract game as a table over pairs of bucket sequences, in the solver's memory."""
         if self.device == CPU:
             return self.joint
         from kilt.solve.joint_device import DeviceJointGame  # imports the GPU library
@@ -299,7 +299,7 @@ class AbstractProblem(Problem):
         return lambda strategy: game.shares_of(self.abstract, strategy, self.dtype)
 
     def uniform(self) -> Array:
-        """Return the uniform strategy: equal probabilities for all actions of a decision."""
+        """Return the uniform strategy, which takes all actions of a decision with equal probability."""
         return np.ones(self.abstract.slots, dtype=self.dtype)
 
     def save(self, path: Path, strategy: Array | StrategyInParts, **figures: Any) -> None:

@@ -57,7 +57,7 @@ def walk(
     sums: FloatArray,
     result: FloatArray,
 ) -> None:
-    """Run one pass of CFR: update one player's regrets and the opponent's average strategy.
+    """Run one pass of CFR, which updates one player's regrets and the opponent's average strategy.
 
     In rounds whose `tasks` entry is ANSWER rather than FOLLOW, the player takes a best response instead of learning.
     """
@@ -170,11 +170,11 @@ class Tables(ABC):
 
     @abstractmethod
     def state(self) -> dict[str, Array]:
-        """Return the arrays for a checkpoint by name."""
+        """Return the state of the tables as named arrays, for a checkpoint."""
 
     @abstractmethod
     def restore(self, state: dict[str, Array]) -> None:
-        """Load a checkpoint's arrays, which `state` returned."""
+        """Restore the state from the arrays that `state` returned."""
 
 
 T = TypeVar("T", bound=Tables)
@@ -219,9 +219,9 @@ class Cfr(Generic[T]):
         return self.shares(self.tables.current())
 
     def state(self) -> dict[str, Array]:
-        """Return the arrays for a checkpoint."""
+        """Return the state as arrays, for a checkpoint."""
         return self.tables.state()
 
     def restore(self, state: dict[str, Array]) -> None:
-        """Load a checkpoint's arrays, which `state` returned."""
+        """Restore the state from the arrays that `state` returned."""
         self.tables.restore(state)

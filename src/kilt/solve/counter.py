@@ -1,4 +1,4 @@
-"""Counter-strategies, which exploit an opponent model and lose little to other opponents.
+"""Compute counter-strategies, which exploit an opponent model and lose little to other opponents.
 
 The methods are those of [Johanson16 chapter 6]. A best response to a model wins the most against it, but may lose any
 amount against another opponent. Two kinds of counter-strategies trade one for the other. Each is an equilibrium of a
@@ -51,7 +51,7 @@ class Restriction(NamedTuple):
 
 @dataclass(frozen=True)
 class Against:
-    """An opponent to exploit: a model, and how far to trust it.
+    """An opponent to exploit, given by a model of its play and the trust in this model.
 
     Parameters
     ----------
@@ -88,7 +88,7 @@ class Against:
 
     @property
     def fingerprint(self) -> str:
-        """A short hash of the opponent model and of the trust in it."""
+        """A short hash of the opponent model, and of how far it is trusted."""
         return artifact.fingerprint(self.model.fingerprint, self.model.counts, f"{self.p!r} {self.confidence}")
 
     def fixed(self) -> FloatArray:

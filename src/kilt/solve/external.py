@@ -116,7 +116,7 @@ def require_gpu_sampling(game: Holdem, menu: ActionAbstraction | None, options: 
 
 
 def priced_rounds(options: SamplingOptions, rounds: range) -> range:
-    """Return the rounds whose all-in showdowns pay the mean result over all boards that may follow.
+    """Return the rounds in which an all-in showdown pays the mean result over all boards to come.
 
     In the other rounds, the result on the sampled board is paid. The option `equities` chooses the rounds.
     """
@@ -147,7 +147,7 @@ class RegretTable:
         return self.table.view(np.float32), self.table[: len(self.table) if self.options.average else 0]
 
     def integer_strategy(self, dtype: npt.DTypeLike, threads: int = 1, *, counted: bool = True) -> Array:
-        """Return the average strategy as integers, which are rounded probabilities.
+        """Return the average strategy as rounded integer probabilities.
 
         If no average is stored, the result is the current strategy. See `quantise`.
         """
@@ -231,7 +231,7 @@ class ExternalMCCFR(TableState):
             self._walk_to(min(until, scheduled(self.iterations + 1, STEPS)) if self.options.linear else until)
 
     def restore(self, state: dict[str, npt.NDArray[np.generic]]) -> None:
-        """Load a checkpoint's arrays, which `state` returned.
+        """Restore the state from the arrays that `state` returned.
 
         Counts of a release in which they could overflow are halved in time.
         """
@@ -285,7 +285,7 @@ class ExternalMCCFR(TableState):
 
 
 def excess_weight(iterations: int, first: int) -> float:
-    """Return by how much the total weight of the iterations so far exceeds their number.
+    """Return the total weight of all iterations so far, minus their number.
 
     With linear weighting, earlier iterations weigh less than the next one, which weighs 1.
 

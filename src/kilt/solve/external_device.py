@@ -88,7 +88,7 @@ PLACE = 16  # bytes of a list entry
 
 
 class Room(NamedTuple):
-    """The GPU memory for processing one deal, as numbers of decisions and values."""
+    """The memory that a GPU needs for one deal, as numbers of decisions and values."""
 
     own: float
     values: float
@@ -100,7 +100,7 @@ class Room(NamedTuple):
 
 
 def room_of(betting: BettingTree, *, most: bool) -> Room:
-    """Return the GPU memory for processing one deal, as numbers of decisions and values.
+    """Return the memory that a GPU needs for one deal, as numbers of decisions and values.
 
     They are the largest numbers if `most` is set, otherwise the mean numbers for an opponent who plays uniformly.
     """
@@ -120,7 +120,7 @@ def depth_of(betting: BettingTree) -> int:
 
 
 def row_words(actions: IntArray, options: SamplingOptions) -> IntArray:
-    """Return the size of a row of the GPU's table in 4-byte words, by number of actions.
+    """Return the size of a table row on the GPU in 4-byte words, for each number of actions.
 
     The unit is 4-byte words, and the row is one of a round after the first.
     """
@@ -147,7 +147,7 @@ def device_bytes(game: Holdem, menu: ActionAbstraction | None, slots: int, optio
 def measure_speed_on_gpu(
     game: Holdem, menu: ActionAbstraction | None, buckets: Buckets, options: SamplingOptions, seconds: float = 2.0
 ) -> Pace:
-    """Measure the speed of external sampling on the GPU in a short trial, on a made-up game.
+    """Measure the speed of external sampling on the GPU in a short trial.
 
     The game is smaller than the real one if memory requires it.
     """
@@ -255,7 +255,7 @@ class DeviceTable:
         return np.array(tuple(address(array) for array in (*self._rows, self.table, self.numbers)), dtype=ROWS)
 
     def integer_strategy(self, dtype: npt.DTypeLike, threads: int = 1, *, counted: bool = True) -> Array:
-        """Return the average strategy as integers, which are rounded probabilities.
+        """Return the average strategy as rounded integer probabilities.
 
         If no average is stored, the result is the current strategy.
         """
@@ -292,7 +292,7 @@ class DeviceTable:
         self.kernel(kernel)((min(decisions, 1 << 16),), (THREADS,), given)
 
     def checkpoint_arrays(self) -> tuple[Deferred, Deferred]:
-        """Return the regrets and counts for a checkpoint, as two arrays.
+        """Return the regrets and counts as two arrays for a checkpoint.
 
         The first has the CPU's format, the second has the 8-byte numbers of the first round. Both are copied from the
         GPU only when they are written.
@@ -472,7 +472,7 @@ class GpuExternalMCCFR(ExternalMCCFR):
         self.kernel("walk_deals")((min(blocks, -(-batches // WARPS)),), (LANES * WARPS,), given)
 
     def state(self) -> dict[str, Any]:
-        """Return the arrays for a checkpoint.
+        """Return the state as arrays, for a checkpoint.
 
         The arrays are copied from the GPU only when they are written.
         """
@@ -482,7 +482,7 @@ class GpuExternalMCCFR(ExternalMCCFR):
         }
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Load a checkpoint's arrays, from this class or from `ExternalMCCFR`."""
+        """Restore the state from a checkpoint of this class or of `ExternalMCCFR`."""
         self.regrets.load(np.asarray(state["table"]), np.asarray(state["wide"]) if "wide" in state else None)
         self.seed[...] = state["seed"]
         self.cards.record["seed"] = self.seed

@@ -1,4 +1,4 @@
-"""External-sampling CFR on a GPU for games whose tables exceed GPU memory.
+"""External-sampling CFR on a GPU for tables larger than GPU memory.
 
 The tables of some classes of boards are in GPU memory at a time. The tables of the other classes are in the memory of
 the CPU. From the first board on, players know the class of their board, and no information set belongs to two classes
@@ -106,7 +106,7 @@ def gpu_solver(
 
 
 class ClassTables(DeviceTable):
-    """The regrets and action counts of external sampling, for games that exceed GPU memory.
+    """The regrets and action counts of a game whose tables are larger than GPU memory.
 
     The tables of the first rounds and of some classes of boards are in GPU memory. Those of all classes are in the
     memory of the CPU.
@@ -222,7 +222,7 @@ class ClassTables(DeviceTable):
         self._of_all("halve", limit)
 
     def integer_strategy(self, dtype: npt.DTypeLike, threads: int = 1, *, counted: bool = True) -> Array:
-        """Return the average strategy as integers, which are rounded probabilities.
+        """Return the average strategy as rounded integer probabilities.
 
         If no average is stored, the result is the current strategy.
         """
@@ -243,7 +243,7 @@ class ClassTables(DeviceTable):
                 yield label, self.held.index(label)
 
     def checkpoint_arrays(self) -> tuple[Deferred, Deferred]:
-        """Return the regrets and counts for a checkpoint, as two arrays.
+        """Return the regrets and counts as two arrays for a checkpoint.
 
         The first has the CPU's format, the second has the 8-byte numbers of the first round. Both are copied from the
         GPU only when they are written.
@@ -288,7 +288,7 @@ class ClassTables(DeviceTable):
 
 
 class GpuClassedExternalMCCFR(GpuExternalMCCFR):
-    """A solver that runs external-sampling CFR on a GPU, with tables that exceed GPU memory.
+    """A solver that runs external-sampling CFR on a GPU, for tables larger than GPU memory.
 
     The tables of some classes of boards are in GPU memory at a time.
 

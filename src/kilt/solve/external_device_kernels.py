@@ -1,4 +1,4 @@
-"""Compiled estimates, on the CPU, of the GPU memory for one deal."""
+"""Compiled code that estimates, on the CPU, the GPU memory for one deal."""
 
 from __future__ import annotations
 

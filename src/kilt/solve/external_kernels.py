@@ -75,7 +75,7 @@ NOBODY = FixedStrategy(-1, 0.0, np.zeros(0, dtype=np.float32))
 
 
 class Starts(NamedTuple):
-    """The betting nodes at which a pass of CFR starts each deal."""
+    """The betting nodes at which a pass of CFR starts its deals."""
 
     begin: IntArray  # [deal + 1] the first start of each deal
     node: Words  # [start]

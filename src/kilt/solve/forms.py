@@ -98,7 +98,7 @@ def load_problem(
 
 
 class FittedGame(NamedTuple):
-    """A game in the representation chosen for solving it, with the algorithm's method.
+    """A game in a chosen representation, with the algorithm's method for solving it.
 
     Tables are not yet allocated.
     """
@@ -239,7 +239,7 @@ class _Source:
 
     @cached_property
     def size(self) -> GameSize | None:
-        """The number of states and information sets of the game, or None if it takes a tree to know."""
+        """The number of states and information sets of the game, or None if it is unknown."""
         if isinstance(self.game, Poker):
             return size_of(self.game.rules)
         return size_of(self.game) if isinstance(self.game, Bluff) else None
@@ -281,7 +281,7 @@ class _Source:
 
     @property
     def too_many_bets(self) -> bool:
-        """Whether the game's unlimited betting has too many sequences for a tree in memory."""
+        """Whether the game has too many betting sequences for a tree in memory."""
         counted = self.size if isinstance(self.game, Holdem) else None
         return counted is not None and counted.actions.total >= betting.MOST_NODES
 

@@ -228,7 +228,7 @@ class JointGame(EvaluableGame):
         return np.asarray(np.add.reduceat(values, firsts, axis=1))
 
     def bucket(self, player: int, r: int) -> npt.NDArray[np.int32]:
-        """Return the bucket of each of a player's bucket sequences in a given round."""
+        """Return the bucket of each bucket sequence in a given round, for one player."""
         return self.joint.sequences[player][r].bucket
 
     def card_probability(self, player: int, r: int) -> FloatArray:
@@ -237,7 +237,7 @@ class JointGame(EvaluableGame):
         return chance
 
     def walk(self, player: int, push: OnRange, pull: OnRange, ways: Sequence[float] = (1.0,)) -> float:
-        """Pass reach probabilities down the betting tree and values up.
+        """Compute values on the betting tree: pass reach probabilities down and values up.
 
         Each node has one number per bucket sequence.
 

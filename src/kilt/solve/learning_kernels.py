@@ -56,7 +56,7 @@ class PlayerTables(NamedTuple):
 
 
 class RootChoice(NamedTuple):
-    """A player's choice, before a subgame, of the hands with which to play it.
+    """A player's choice of hands with which to enter a subgame.
 
     Like other decisions, it is learnt by regret matching. It only changes the reach with which the player's hands begin
     the game.
@@ -98,7 +98,7 @@ def update_regrets(
     regret: Table,
     row: int,
 ) -> None:
-    """Add an action's advantage over the strategy to each hand's regret.
+    """Add to each hand's regret how much more an action would have won than the strategy.
 
     Regrets below `noise` are left out. The earlier sum is discounted.
     """
@@ -355,7 +355,7 @@ def blend(
     fixed: FloatArray,
     total: FloatArray,
 ) -> None:
-    """Compute an opponent's reach probabilities if a coin toss decides between two strategies.
+    """Compute reach probabilities of an opponent who tosses a coin to choose between two strategies.
 
     The coin is tossed once, before the game.
     """
@@ -430,7 +430,7 @@ def finish_pass(own: PlayerTables, theirs: PlayerTables, noise: float, discount:
 def add_bucket_sums(
     tables: PlayerTables, rows: IntArray, columns: IntArray, learning: bool, noise: float, discount: Discount
 ) -> None:
-    """Add the sums of some buckets to their regrets or average strategy, after a pass of CFR."""
+    """Add sums over hands to the regrets or average strategy of some buckets, after a pass of CFR."""
     regret, average, sums = tables.regret, tables.average, tables.sums
     weight, above, below = discount.weight, discount.above, discount.below
     for row in rows:

@@ -49,7 +49,7 @@ class Equilibrium:
 
 
 def solve_lp(nodes: FlatNodes) -> Equilibrium:
-    """Solve a zero-sum game with perfect recall exactly, by linear programming.
+    """Solve a zero-sum game with perfect recall exactly by linear programming.
 
     >>> from kilt.games import load_game
     >>> from kilt.tree.flat import flat_tree

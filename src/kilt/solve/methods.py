@@ -1,4 +1,4 @@
-"""How each algorithm solves the games that it supports: requirements, costs and solvers.
+"""The methods by which each algorithm solves games: requirements, costs and solvers.
 
 A `Method` is an algorithm for games in one representation; `registry.ALGORITHMS` has those of each algorithm. A method
 answers everything that depends on the algorithm, so that no other code distinguishes algorithms. The methods for
@@ -26,7 +26,7 @@ Make: TypeAlias = Callable[[Any, int], Solver]  # makes a solver from a problem 
 
 
 class Source(Protocol):
-    """A game that is not in memory yet, so that the algorithm can decide how to represent it."""
+    """A game that is not yet in memory, so that an algorithm can choose its representation."""
 
     def missing_for_flat(self) -> str | None:
         """Return why the game cannot be solved as a flat tree, or None if it can."""
@@ -190,7 +190,7 @@ def walk_cost(game: VectorGame, tables: int, dtype: npt.DTypeLike, each: float =
 
 
 def evaluation_only(problem: Any, seed: int) -> Solver:
-    """Raise RunError instead of creating a solver, for games loaded for evaluation only."""
+    """Raise RunError, because a game loaded for evaluation has no solver."""
     raise RunError(f"{problem.name} was loaded for evaluation: choose an algorithm to solve it")
 
 

@@ -50,7 +50,7 @@ class Opponent(NamedTuple):
 
     @classmethod
     def named(cls, game: VectorGame, name: str, scheme: str | Scheme, trunk: int, *, hands: bool) -> Opponent:
-        """Create an opponent by name, against which players learn.
+        """Create the opponent with the given name, against whom players learn.
 
         The names are those of `OPPONENTS`: the other player, a learner who sees all cards, or a best response.
 
@@ -101,7 +101,7 @@ class Opponent(NamedTuple):
         return PlayerTables.of(self.layout, (np.zeros_like(other) if predictive else other, other, other), False)
 
     def kept_tables(self, *, predictive: bool, averaging: bool = True) -> tuple[str, ...]:
-        """Return the names of CFR's tables in a checkpoint, on the CPU and on a GPU."""
+        """Return the names of CFR's tables in a checkpoint, for the CPU and the GPU."""
         apart = self.is_separate
         return (
             "regret",
@@ -113,7 +113,7 @@ class Opponent(NamedTuple):
 
 
 def turns_against_opponent(*offsets: int) -> tuple[tuple[Turn, Turn], ...]:
-    """Return each seat's turns in an iteration where an all-seeing opponent learns before the player.
+    """Return the turns of each seat in an iteration against an opponent who sees all cards.
 
     `offsets` are the numbers of each seat's passes within the iteration, for sampling.
     """
@@ -151,7 +151,7 @@ def _hybrid(game: VectorGame, trunk: int) -> tuple[IntArray, Scheme, TableLayout
 
 
 def decisions_of(game: VectorGame | BucketedGame, player: int) -> IntArray:
-    """Return where a strategy table stores each of a player's decisions, with their numbers of actions."""
+    """Return where a strategy table stores each of a player's decisions, and their numbers of actions."""
     if isinstance(game, BucketedGame):
         starts, vectors = game.layouts[0].start, game.game
         found = [

@@ -129,12 +129,12 @@ class Problem(ABC):
         return self.against
 
     def restriction(self, player: int) -> Restriction:
-        """Return the opponent model as a restriction, which one player must follow."""
+        """Return the opponent model as a restriction, that is, a fixed strategy for one player."""
         opponent = self.opponent
         return opponent.restriction(player, opponent.fixed())
 
     def mbb(self, chips: float) -> float | None:
-        """Convert chips per game to thousandths of a big blind per game, or return None without a big blind."""
+        """Convert chips per game to thousandths of a big blind, or return None if there is no big blind."""
         return None if self.big_blind is None else 1000 * chips / self.big_blind
 
 
@@ -268,7 +268,7 @@ def require_device(device: str) -> str:
 
 
 def precision_of(problem: Problem) -> str:
-    """Return the precision of a solver's tables, such as "float32"."""
+    """Return the numeric precision of a solver's tables, such as "float32"."""
     return np.dtype(getattr(problem, "dtype", np.float64)).name
 
 

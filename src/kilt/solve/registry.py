@@ -52,7 +52,7 @@ COUNTER_BASES = (*_LEARNING, EXTERNAL, JOINT, *(f"{JOINT}:{name}" for name in _L
 
 
 class Algorithm(NamedTuple):
-    """An algorithm by its description and the functions that create its solvers.
+    """An algorithm in the list of all algorithms: its description, and the solvers that it creates.
 
     There is one function for each representation of games. Each takes a problem and a random seed. A `Method` is such a
     function that also knows which games it can solve, and what that costs.

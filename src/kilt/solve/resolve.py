@@ -1,4 +1,4 @@
-"""Re-solve subgames during play without giving opponents anything to gain.
+"""Re-solve a subgame during play without giving the opponent anything to gain.
 
 A player who re-solves the subgame that play has reached knows its own range, which follows from its own strategy. The
 opponent's range is only an estimate, and a strategy that is optimal against the estimate may lose to an opponent with
@@ -99,7 +99,7 @@ class Resolved:
     seconds: float
 
     def margins(self) -> FloatArray:
-        """Return by how many chips re-solving lowers the opponent's winnings, for each of the opponent's hands.
+        """Return how many chips less each of the opponent's hands can win after re-solving.
 
         This is the margin of a hand: `values` minus its best-response value. The strategy is safe if no margin is
         negative.
@@ -271,7 +271,7 @@ def ends_of_round(game: Subgame, menu: Menu | None) -> tuple[Betting, ...]:
 def relevant_hands(
     game: Holdem, board: str | Sequence[int], player: int, ranges: FloatArray, neglect: float
 ) -> npt.NDArray[np.bool_]:
-    """Return which of the opponent's hands are likely enough to count in re-solving.
+    """Return which of the opponent's hands are likely enough to be included in re-solving.
 
     If `neglect` is 0, all hands are considered. A hand counts if it has at least that share of the largest weight among
     the hands that both players can hold.

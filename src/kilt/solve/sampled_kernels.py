@@ -53,7 +53,7 @@ class Paths(NamedTuple):
 
 @kernel
 def choose(strategy: FloatArray, slot: np.uint64, count: np.uint64, draw: float) -> np.uint64:
-    """Return the action that a uniform random number selects by a strategy's probabilities."""
+    """Choose an action with a strategy's probabilities, using a uniform random number."""
     action, passed = np.uint64(0), 0.0
     for a in range(count - np.uint64(1)):
         passed += strategy[slot + a]

@@ -19,7 +19,7 @@ Combine: TypeAlias = Callable[[tuple[Array, Array]], Array]  # player 0's part o
 
 
 class SeatSolver:
-    """A solver of one game per player, which combines player 0's and player 1's strategies.
+    """A solver that solves one game per player, and combines the two strategies.
 
     Parameters
     ----------
@@ -54,11 +54,11 @@ class SeatSolver:
         return self.combine((self.seats[0].current(), self.seats[1].current()))
 
     def state(self) -> dict[str, npt.NDArray[np.generic]]:
-        """Return the arrays for a checkpoint."""
+        """Return the state as arrays, for a checkpoint."""
         return {f"{name}.{seat}": kept for seat in (0, 1) for name, kept in self.seats[seat].state().items()}
 
     def restore(self, state: dict[str, npt.NDArray[np.generic]]) -> None:
-        """Load a checkpoint's arrays, which `state` returned."""
+        """Restore the state from the arrays that `state` returned."""
         for number, seat in enumerate(self.seats):
             mine = {name.rpartition(".")[0]: kept for name, kept in state.items() if name.endswith(f".{number}")}
             seat.restore(mine)

@@ -1,4 +1,4 @@
-"""The interfaces of solvers, by which one loop can run, save and resume any of them."""
+"""The interfaces of solvers, which let the same loop run, save and resume any of them."""
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ class Solver(Protocol):
         """Return the strategy of the last iteration."""
 
     def state(self) -> dict[str, npt.NDArray[np.generic]]:
-        """Return the arrays for a checkpoint."""
+        """Return the state as arrays, for a checkpoint."""
 
     def restore(self, state: dict[str, npt.NDArray[np.generic]]) -> None:
-        """Load a checkpoint's arrays, which `state` returned.
+        """Restore the state from the arrays that `state` returned.
 
         Further iterations give the same results as without interruption.
         """
@@ -149,11 +149,11 @@ class TableState:
     iterations: int
 
     def state(self) -> dict[str, npt.NDArray[np.generic]]:
-        """Return the arrays for a checkpoint."""
+        """Return the state as arrays, for a checkpoint."""
         return {name: np.asarray(getattr(self, name)) for name in (*self.KEPT, "iterations", *self.COUNTS)}
 
     def restore(self, state: dict[str, npt.NDArray[np.generic]]) -> None:
-        """Load a checkpoint's arrays, which `state` returned."""
+        """Restore the state from the arrays that `state` returned."""
         for name in self.KEPT:
             mine = getattr(self, name)
             if mine.shape != state[name].shape:
@@ -177,7 +177,7 @@ def normalised(table: FloatArray, nodes: FlatNodes) -> FloatArray:
 
 
 def scheduled(iteration: int, first: int = 0) -> int:
-    """Return the next iteration in a schedule of powers of √2, from a given one on.
+    """Return the next iteration, from a given one on, in a schedule of powers of √2.
 
     Schedules say when to discount tables. The schedule has the powers of √2, from number `first` on.
 

@@ -88,7 +88,7 @@ class Variant(NamedTuple):
 
     @property
     def unsigned(self) -> bool:
-        """Whether unsigned tables can store the regrets, which are then never negative or predicted."""
+        """Whether regrets are never negative or predicted, so that unsigned tables can store them."""
         return self.beta == -inf and not self.predictive
 
     @property

@@ -11,7 +11,7 @@ from kilt.spots.line import chips
 
 
 def menu_of(bets: tuple[str, ...], start: int, near: float, all_in_threshold: float) -> ActionAbstraction:
-    """Return a spot's bet sizes as a menu, with its all-in threshold.
+    """Return the bet sizes of a spot, and when a bet becomes all-in.
 
     The spot begins in round `start`.
     """

@@ -35,7 +35,7 @@ _BET = re.compile(r"a|[br](?:(\d{1,9}(?:\.\d{1,9})?)(%|x?))?")
 
 
 def chips(amount: float) -> str:
-    """Convert an amount from the game's small chips to a spot's chips, as text.
+    """Convert an amount in the game's small chips to the spot's chips, as text.
 
     >>> chips(1250), chips(200_000)
     ('6.25', '1000')

@@ -73,7 +73,7 @@ class Lock:
                 self._range(hands, deck, hole_cards, strict=True)
 
     def hand_labels(self, deck: Deck, hole_cards: int) -> FloatArray:
-        """Return labels for all hands, which differ wherever the lock treats hands differently.
+        """Return labels for all hands, so that hands which a lock treats differently get different labels.
 
         They have the shape [number, hand of the deck]: the weights of the hand in the lock's ranges, and whether the
         hand has one of the cards in the lock's line. Hands with the same numbers have the same locked strategy.

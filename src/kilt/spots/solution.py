@@ -104,7 +104,7 @@ class SpotNode(Drawable):
 
     @property
     def deals(self) -> float:
-        """The weight of reaching the decision, summed over all pairs of hands.
+        """The probability weight with which the players reach the decision, summed over all pairs of hands.
 
         A pair of hands counts if they have no card in common.
         """
@@ -128,7 +128,7 @@ class SpotNode(Drawable):
         return np.asarray(self.chance[self.actor] @ self.strategy)
 
     def mean(self, values: FloatArray) -> tuple[float, float]:
-        """Return each player's mean of a quantity, weighted by the probability of each hand.
+        """Return each player's mean of a quantity over the player's hands.
 
         `values` has the shape (players, hands). A hand's weight is its probability.
         """

@@ -131,7 +131,7 @@ def next_measurement(iteration: int) -> int:
 
 
 class SpotEvaluator(VectorEvaluator):
-    """An evaluator that measures only a spot's exploitability, because that is fast.
+    """An evaluator that quickly measures only the exploitability of a spot's average strategy.
 
     More measurements would take longer than solving a small spot.
     """

@@ -447,7 +447,7 @@ class SpotSpec(Spec):
 
     @property
     def compact(self) -> bool:
-        """Whether the solver stores numbers in two bytes, which it never does on the river."""
+        """Whether the solver stores each number in two bytes. On the river it never does."""
         return self.spot.compact and len(self.tree.tree.rows) > 1
 
     def cost(self) -> Cost:

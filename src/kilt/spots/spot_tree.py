@@ -1,4 +1,4 @@
-"""Find the position of a spot after a line of actions and cards."""
+"""Find the position that follows a line of actions and cards in a spot."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class SpotTree(NavigableTree):
         return self.game.game
 
     def find_position(self, line: str) -> TreePosition:
-        """Return the position after a line of actions and cards, such as ``b50% c / 7d``.
+        """Return the position that follows a line of actions and cards, such as ``b50% c / 7d``.
 
         Raises RunError if the line is not in the tree, or if it leads to several boards.
         """
@@ -31,7 +31,7 @@ class SpotTree(NavigableTree):
         return found[0]
 
     def positions(self, line: str) -> list[TreePosition]:
-        """Return all positions after a line, which can leave cards open, as in ``b50% c / *``.
+        """Return all positions that follow a line, which can leave cards open, as in ``b50% c / *``.
 
         There are several if the line has `ANY` instead of cards: one for each board that may follow, up to suits.
         """

@@ -33,7 +33,7 @@ AGENTS: dict[str, tuple[str, ...]] = {
 
 
 def habits_of(agent: str) -> tuple[str, ...]:
-    """Return how a simple agent acts, as texts that list actions in order of preference.
+    """Return a simple agent's habits: texts that list actions in order of preference.
 
     The agent takes the first action of a text that is legal. It follows each text with the same probability.
 
@@ -45,7 +45,7 @@ def habits_of(agent: str) -> tuple[str, ...]:
 
 
 def action_chances(agent: str, actions: tuple[str, ...]) -> FloatArray:
-    """Return the probability of each legal action of a simple agent.
+    """Return the probability with which a simple agent takes each legal action.
 
     In no-limit games, the agent's raises are minimum raises.
 

@@ -173,7 +173,7 @@ class OpponentModel:
         return observed
 
     def spread(self, values: Array) -> Array:
-        """Expand values of information sets to values of actions.
+        """Copy values of information sets to all of their actions.
 
         The result fits a strategy table.
         """
@@ -195,7 +195,7 @@ class OpponentModel:
         return shares + self.spread((alike * never.T).T)
 
     def rounds(self) -> list[RoundCoverage]:
-        """Return the number of observed information sets and decisions in each betting round."""
+        """Return how many information sets and decisions were observed in each betting round."""
         seen, found = self.seen, []
         for r in range(int(self.layout.round.max(initial=-1)) + 1):
             there = seen[self.layout.round == r]

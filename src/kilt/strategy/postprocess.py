@@ -41,7 +41,7 @@ AFTER_FIRST = "-after-first"
 
 
 def own_class(label: str) -> str:
-    """Return the class that contains only the given action."""
+    """Return a class of actions with only the given action."""
     return label
 
 

@@ -37,7 +37,7 @@ _END = "\0"  # end of a name; names of open_spiel may contain line breaks
 
 @dataclass(frozen=True)
 class Strategy(Drawable):
-    """A strategy for a small game: a probability for each action at every information set.
+    """A strategy for a small game, with a probability for each action at every information set.
 
     Attributes
     ----------

@@ -144,7 +144,7 @@ def translations(sizes: Sequence[float], x: float, mapping: Mapping) -> list[tup
 
 
 def translate(sizes: Sequence[float], x: float, mapping: Mapping, draw: float) -> int:
-    """Translate a bet to a random bet size of an abstraction, and return the size's index.
+    """Translate a bet at random to a bet size of an abstraction, and return the size's index.
 
     The probabilities are those of `translations`. `draw` is a uniform random number in [0, 1).
     """

@@ -1,4 +1,4 @@
-"""Build the betting tree of a poker game, which has all betting sequences regardless of cards.
+"""Build the betting tree of a poker game: all betting sequences, independent of cards.
 
 In no-limit games, a *menu* selects the legal raises that the tree contains; without a menu it contains all of them. If
 the menu can be expressed as arrays (`SizedMenu`), compiled code builds the tree, at millions of nodes per second.
@@ -42,7 +42,7 @@ Menu: TypeAlias = Callable[[Betting], Iterable[int]]  # returns the legal levels
 
 @runtime_checkable
 class SizedMenu(Protocol):
-    """A menu of raises in fractions of the pot.
+    """A bet-size menu whose raises are given as fractions of the pot.
 
     They depend only on the player, the round and the number of earlier raises.
     """
@@ -51,7 +51,7 @@ class SizedMenu(Protocol):
         """Return the bet levels to which the player to act may raise."""
 
     def sizes(self, rounds: int) -> BetSizes:
-        """Return the menu's raises as arrays for compiled code."""
+        """Return the raises of the bet-size menu as arrays for compiled code."""
 
 
 class BettingNodes(NamedTuple):
@@ -131,7 +131,7 @@ class BettingTree:
 
 
 def payoffs_of(game: Holdem, stake: npt.NDArray[np.int32], folded: npt.NDArray[np.int8]) -> FloatArray:
-    """Return each player's winnings at each leaf of a betting tree, for every showdown result.
+    """Return each player's winnings at each leaf of a betting tree, for every result of a showdown.
 
     If the game has tilted payoffs, these are returned.
 
@@ -220,7 +220,7 @@ def acted_before(nodes: BettingNodes) -> BoolArray:
 
 
 def after_chance(nodes: BettingNodes) -> npt.NDArray[np.int64]:
-    """Map each chance node of a betting tree to the next node that is not a chance node.
+    """Map each chance node of a betting tree to the first later node that is no chance node.
 
     All other nodes are mapped to themselves.
     """
@@ -452,7 +452,7 @@ def _of_positions(game: Holdem, tree: PublicTree) -> BettingTree:
 
 
 def on_menu(position: Position, menu: Menu | None) -> tuple[str, ...]:
-    """Return the legal actions at a position, with only the raises of a menu.
+    """Return the legal actions at a position, with raises limited to those of a menu.
 
     Without a menu, all legal actions are returned.
     """

@@ -33,7 +33,7 @@ class BettingRules(NamedTuple):
 
 
 class BetSizes(NamedTuple):
-    """The raise sizes on a menu at each decision, as multiples of the pot.
+    """The raise sizes that a bet-size menu offers at each decision, as multiples of the pot.
 
     0 is the smallest legal raise, infinity is all-in. If `first` is empty, all legal raises are included.
     """
@@ -74,7 +74,7 @@ def open_round(rules: BettingRules, r: int, spent_0: int, spent_1: int, position
 
 @subkernel
 def raises_at(rules: BettingRules, sizes: BetSizes, r: int, position: Any, levels: Any) -> tuple[int, int]:
-    """Write the raises that a menu allows in a betting position to `levels`. Returns their number.
+    """List the raises that a bet-size menu allows in a betting position. Returns their number.
 
     The second result is the smallest legal raise. If the menu has no sizes, all legal raises are counted, but `levels`
     is not written.

@@ -1,4 +1,4 @@
-"""Compiled visits to the boards of a public tree, with each board's betting rounds and table rows.
+"""Compiled code that visits the boards of a public tree, with each board's betting and table rows.
 
 A pass visits the boards, and on each board all betting that leads to it, so that a board's hands are ranked only once.
 `next_visit` finds the next board.
@@ -20,7 +20,7 @@ from kilt.tree.vector_arrays import Scope, TableLayout, Vectors, VectorTree, Vis
 def average_over_suits(
     moves: npt.NDArray[np.int32], symmetry: int, hands: int, scratch: FloatArray, value: FloatArray, here: int
 ) -> None:
-    """Replace each hand's value by the mean over all hands that differ only in equivalent suits.
+    """Replace each hand's value by the mean over all hands that are equivalent up to suits.
 
     Each canonical board was weighted by the number of boards it represents. These are its images under the permutations
     that map the previous board to itself; a hand's value is therefore averaged over the images of the hand.

@@ -19,7 +19,7 @@ from kilt.tree.vector_arrays import DECISION, REVEAL, Table, VectorTree
 
 
 class CardlessWalk(NamedTuple):
-    """A best response to an opponent whose actions ignore the cards, ready for computation."""
+    """A prepared best response to an opponent whose actions ignore the cards."""
 
     player: int
     classes: Classes

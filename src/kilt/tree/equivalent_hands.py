@@ -12,7 +12,7 @@ from kilt.tree.vector_arrays import Table, VectorTree
 
 
 def mean_over_suits(tree: VectorTree, table: Table) -> Table:
-    """Return each hand's entry averaged over all hands that differ only in equivalent suits."""
+    """Return each hand's entry, averaged over all hands that are equivalent up to suits."""
     even = np.empty_like(table)
     for rows, alike in _alike(tree):
         even[rows] = np.mean([table[rows][:, moved] for moved in alike], axis=0)
@@ -20,7 +20,7 @@ def mean_over_suits(tree: VectorTree, table: Table) -> Table:
 
 
 def sum_over_suits(tree: VectorTree, counts: FloatArray) -> FloatArray:
-    """Return each hand's entry summed over all hands that differ only in equivalent suits."""
+    """Return each hand's entry, summed over all hands that are equivalent up to suits."""
     whole = np.empty_like(counts)
     for rows, alike in _alike(tree):
         # number of permutations that map a hand to itself

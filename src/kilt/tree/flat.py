@@ -78,7 +78,7 @@ class MergedTree(NamedTuple):
     slot: npt.NDArray[np.int64]  # [slot of the whole game] slot of the merged information set
 
     def lifted(self, strategy: FloatArray) -> FloatArray:
-        """Convert a strategy of the game with merged information sets to one of the original game."""
+        """Convert a strategy of the merged game to a strategy of the original game."""
         played: FloatArray = strategy[self.slot]
         return played
 
@@ -238,7 +238,7 @@ def expand_tree(name: str, root: State, expand: Callable[[State], Expansion], mo
 
 
 def merge(tree: FlatTree, names: Sequence[str]) -> MergedTree:
-    """Merge those information sets of a game tree that have equal names in a list.
+    """Merge information sets of a game tree: those to which a list gives equal names become one.
 
     Parameters
     ----------

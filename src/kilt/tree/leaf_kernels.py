@@ -43,7 +43,7 @@ def set_to_zero(value: FloatArray, here: int, start: Hand, end: Hand) -> None:
 
 @spliced
 def ordered_by_strength(visit: Visit) -> bool:
-    """Return whether vectors now list hands in order of strength.
+    """Return whether hands are now listed in order of strength.
 
     Sorted vectors contain only distinct hands that are possible on the board.
     """
@@ -52,7 +52,7 @@ def ordered_by_strength(visit: Visit) -> bool:
 
 @spliced
 def hands_on_board(visit: Visit, hands: IntArray, live: int) -> tuple[Hand, Hand]:
-    """Return the range of a player's possible hands on the current board, as a first and an end index.
+    """Return the first and the end index of a player's possible hands on the current board.
 
     If hands are in order of strength, there are `live` of them.
     """
@@ -69,7 +69,7 @@ def after_rake(won: float, rake: float) -> float:
 
 @spliced
 def has_single_hand(scope: Scope) -> bool:
-    """Return whether some player has only one hand, because it was sampled."""
+    """Return whether a player has only one hand, because hands are sampled."""
     mine, theirs = scope.mine, scope.theirs
     found: bool = mine[0, 1] - mine[0, 0] == 1 or theirs[0, 1] - theirs[0, 0] == 1
     return found
@@ -250,7 +250,7 @@ def take_lanes(
     sorted_already: bool,
     reach: FloatArray,
 ) -> None:
-    """Copy the reach probabilities of several leaves to one array, for joint processing.
+    """Copy the reach probabilities of several leaves to one array, to process them together.
 
     Hands are sorted, weakest first.
     """
@@ -417,7 +417,7 @@ def strengths_of_few(
     depth: int,
     strength: npt.NDArray[np.int16],
 ) -> None:
-    """Compute the strengths of hands on a complete board, if a player has only one hand."""
+    """Compute the strengths of hands on a complete board, for players with a single hand."""
     mine, theirs = scope.mine[depth, 0], scope.theirs[depth, 0]
     if scope.mine[depth, 1] - mine > 1 or scope.theirs[depth, 1] - theirs > 1:
         board_strengths(cards, deck, tables, strength)

@@ -101,7 +101,7 @@ class NavigableTree(NamedTuple):
         )
 
     def row(self, place: TreePosition) -> int:
-        """Return the first row of a position's decision in a strategy table."""
+        """Return the first table row of the decision at a position."""
         tree, depth = self.game.tree, len(place.path) - 1
         entry, board = place.path[-1]
         first = tree.table_start[depth] + (board - tree.board_start[depth]) * tree.rows[depth]
@@ -112,7 +112,7 @@ class NavigableTree(NamedTuple):
         return np.asarray(~np.isin(self.holdem.holes, place.board).any(axis=1))
 
     def strategy(self, table: TableRows, place: TreePosition) -> FloatArray:
-        """Return each hand's probability of each action at a decision.
+        """Return the probability of each action with each hand at a decision.
 
         It is uniform if the table has no strategy there.
         """
@@ -120,7 +120,7 @@ class NavigableTree(NamedTuple):
         return self.shares(table[row : row + len(self.actions(place))], place)
 
     def shares(self, rows: Table, place: TreePosition) -> FloatArray:
-        """Return each hand's probability of each action, given a decision's rows in a strategy table."""
+        """Return the probability of each action with each hand, from a decision's rows in a strategy table."""
         weights = np.maximum(rows.astype(np.float64), 0.0)
         total = weights.sum(axis=0)
         return _by_hand(place, np.where(total > 0, weights / np.where(total > 0, total, 1.0), 1 / len(rows)))

@@ -97,7 +97,7 @@ def _part(tree: VectorTree, boards: list[IntArray]) -> VectorTree:
 
 
 def following_boards(tree: VectorTree, edges: IntArray, round_: int = 1) -> list[IntArray]:
-    """Return the boards that follow some boards of a round, as the first index in each later round.
+    """Return which boards follow some boards of a round, as ranges of indices.
 
     `edges` are numbers of boards in the round, in ascending order: boards between two of them are followed by the
     boards between the two numbers in each later round.

@@ -103,7 +103,7 @@ def mix_actions(
 
 @subkernel
 def copy_value(value: FloatArray, child: int, start: Hand, end: Hand, here: int) -> None:
-    """Copy each hand's value after an action to the decision before it."""
+    """Copy each hand's value after an action back to the decision before it."""
     for hand in range(start, end):
         value[here, hand] = value[child, hand]
 
@@ -420,7 +420,7 @@ def walk(
     sums: FloatArray,
     result: FloatArray,
 ) -> None:
-    """Compute a player's winnings with each hand, by a strategy or a best response.
+    """Compute a player's winnings with each hand, from a strategy or a best response.
 
     The value of each hand is written to `result`, weighted by the opponent's reach probability.
 

@@ -1,4 +1,4 @@
-"""Draw the trade-off of counter-strategies between winnings and exploitability."""
+"""Draw how much counter-strategies win against an opponent, and how exploitable they are."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ LINEAR = 10  # the axis of exploitability is linear up to this value, and logari
 
 
 class Curve(NamedTuple):
-    """A curve in a picture of counter-strategies, with name, points and line style."""
+    """A curve in a picture of counter-strategies: its name, points and line style."""
 
     name: str
     points: Sequence[tuple[float, float]]  # exploitability, exploitation
@@ -25,7 +25,7 @@ class Curve(NamedTuple):
 def plot_frontier(
     panels: Mapping[str, Sequence[Curve]], beside: Sequence[Curve], title: str, path: str | Path, unit: str = "mbb/g"
 ) -> None:
-    """Draw strategies' winnings against an opponent by their own exploitability.
+    """Draw strategies' winnings against an opponent over their own exploitability.
 
     Each group of curves has its own panel.
 

@@ -66,7 +66,7 @@ class MatchResult(NamedTuple):
 
 @dataclass(frozen=True)
 class Contents:
-    """The content of a report on a blueprint, without its empty fields on the page."""
+    """The content of a report on a blueprint."""
 
     title: str
     built: tuple[tuple[str, str], ...] = ()  # what was built, with its settings

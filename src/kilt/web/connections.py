@@ -1,4 +1,4 @@
-"""Limit the web server's clients in connections, waiting times, and log messages.
+"""Limits for clients of the web server: connections, waiting times, and log messages.
 
 Browsers keep some connections open between requests, and so does an attacker who wants to exhaust the server. A
 connection without a request is closed after `WAITING` seconds. It is closed earlier if a new connection needs its
@@ -143,7 +143,7 @@ class Listener(socket.socket):
             del self._open[connection.client]
 
     def of(self, client: Any) -> Connection | None:
-        """Return a client's open connection by address and port."""
+        """Return the open connection of a client, given its address and port."""
         return self._open.get(tuple(client[:2])) if client else None
 
     async def sweep(self) -> None:

@@ -41,7 +41,7 @@ DEEP = 2  # levels of subfolders that are searched for runs
 
 
 class Library:
-    """The players and runs of the web page, by names that are never used as paths or code.
+    """The players and runs of the web page, each found by its name.
 
     Parameters
     ----------
@@ -92,7 +92,7 @@ class Library:
             return self._open_spot(place, _stamp(place))
 
     def reference(self, name: str) -> str:
-        """Return kilt's name for a player of the page.
+        """Return the name under which kilt loads a player of the page.
 
         Raises PlayError for any other name.
         """

@@ -81,7 +81,7 @@ class Guard:
     token: str = ""
 
     def refusal(self, request: Request) -> str:
-        """Return why a request is refused, or an empty text."""
+        """Return why a request is refused, or an empty text if it is allowed."""
         host = request.headers.get("host", "").lower()
         if _name(host) not in self.hosts and not (self.token and _is_address(_name(host))):
             return f"this server does not answer to {host[:100]!r}: use the address that it printed"
@@ -328,7 +328,7 @@ def create_app(state: State, guard: Guard | None = None) -> FastAPI:
         return await work_hard(request, viewed)
 
     def cards_viewed(view: Callable[..., dict[str, Any]], player: str, board: str, *more: int) -> dict[str, Any]:
-        """Return a player's view of the cards on a board."""
+        """Return the cards on a board as a player sees them."""
         agent, game = state.library.player(player)
         return view(agent, game, read_board(game, board), *more)
 

@@ -1,4 +1,4 @@
-"""Data for the web page on a solved spot, for decisions named by actions and cards."""
+"""Data for the web page on a solved spot, decision by decision."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ def _cells(node: SpotNode) -> list[dict[str, Any]]:
     reach = node.reach[node.actor]
 
     def mean(places: Any, values: FloatArray) -> FloatArray:
-        """Return each column's mean over a group of hands, without hands of unknown value."""
+        """Return each column's mean over a group of hands, ignoring unknown values."""
         rows, weights = values[places], reach[places][:, None] * ~np.isnan(values[places])
         total: FloatArray = np.nansum(rows * weights, axis=0) / np.maximum(weights.sum(axis=0), 1e-300)
         return np.where(weights.any(axis=0), total, np.nan)

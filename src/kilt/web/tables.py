@@ -288,7 +288,7 @@ class WebTables:
         self._changing = Lock()
 
     def add(self, table: WebTable) -> str:
-        """Add a table under a new name, and close tables that are over or unused."""
+        """Add a table under a new name, and close finished or unused tables."""
         name = secrets.token_urlsafe(12)
         with self._changing:
             for old, other in sorted(self._open.items(), key=lambda item: item[1].touched):

@@ -205,7 +205,7 @@ def review_view(decision: ReviewedDecision) -> dict[str, Any]:
 
 
 def json_chips(value: float) -> float | None:
-    """Convert chips for JSON, where nan, an unknown number, becomes None."""
+    """Convert chips for JSON: nan, which means unknown, becomes None."""
     return None if np.isnan(value) else float(value)
 
 

@@ -53,7 +53,7 @@ R = TypeVar("R")
 
 
 class PendingBatch(NamedTuple):
-    """What the head process of a distributed run keeps about a batch of deals until workers answer."""
+    """The head process's data about a batch of deals, kept until the workers of a distributed run answer."""
 
     batch: Batch
     begin: IntArray  # [deal + 1] first entry of each deal in `queue`
@@ -139,7 +139,7 @@ class Head:
 
 
 def cut_off(rules: walks.Rules, slots: SlotLayout, later: int) -> None:
-    """Cut a betting tree off before a given round, which other processes play."""
+    """End a betting tree before a given round, because other processes play that round."""
     nodes, records = slots.betting.nodes, rules.nodes
     beyond = (records["count"] > 0) & (records["round"] >= later)
     follows = np.where(nodes.actor == CHANCE, nodes.first_child, np.arange(len(records)))
@@ -160,7 +160,7 @@ class OwnedClass(Protocol):
 
     @property
     def path(self) -> tuple[int, ...]:
-        """The path that identifies this class of boards, with one number per level of workers.
+        """The path of this class of boards: its number on each level of workers.
 
         Each is the number of the class on its level, within the class of the level above.
         """
@@ -289,12 +289,12 @@ class BoardClass:
 
     @property
     def path(self) -> tuple[int, ...]:
-        """The path that identifies this class of boards: a tuple with one number."""
+        """The path of this class of boards: its number on each level of workers."""
         return (self.label,)
 
 
 def count_containing(boards: ByteArray, deck: int) -> tuple[int, IntArray, IntArray]:
-    """Count for each set of cards how many boards contain it, for use by `count_ways`.
+    """Count how many boards contain each set of cards, for use by `count_ways`.
 
     The result has the size of the boards, binomial coefficients, and the counts.
     """
@@ -467,7 +467,7 @@ class ClassWorker(ClassOwner):
         return bucket, outcome
 
     def ping(self, batch: Batch) -> BatchResult:
-        """Answer an empty message, by which the head process measures latency."""
+        """Answer an empty message, so that the head process can measure the latency of messages."""
         return BatchResult(np.zeros(len(batch.starts.node), dtype=np.int64), 0.0, 0, 0, np.zeros(self.classes))
 
     def map_average(self, work: Callable[[StrategyPart], R], trunk: Array) -> list[R]:

@@ -19,7 +19,7 @@ FINE = 2.0**20  # resolution per chip of sums, which are integers: their sum doe
 
 @kernel
 def count_within(boards: ByteArray, choose: IntArray, within: IntArray) -> None:
-    """Count for each set of cards how many of the given boards contain it.
+    """Count how many of the given boards contain each set of cards.
 
     See `_number`. `choose` [n, k] is n over k.
     """
@@ -88,7 +88,7 @@ def spread_boards(
 
 @kernel
 def pick_starts(starts: Starts, deals: IntArray, picked: Starts, index: IntArray) -> None:
-    """Copy the starting nodes of some deals to another array, and record their origin."""
+    """Copy the starting nodes of some deals to another array, and record where they come from."""
     free = 0
     for place in range(len(deals)):
         picked.begin[place] = free

@@ -42,7 +42,7 @@ DISTURBANCE_FACTOR = 1.5  # a measurement that takes this many times longer was 
 
 
 class LinearCost(NamedTuple):
-    """The seconds of a step of distributed MCCFR: a fixed time plus a time per deal."""
+    """The time of a step of distributed MCCFR in seconds: a fixed part plus a part per deal."""
 
     fixed: float
     deal: float
@@ -276,7 +276,7 @@ class _SyntheticRound:
     def look_up(
         self, boards: IntArray, hands: IntArray, buckets: npt.NDArray[np.uint32], known: int | None = None
     ) -> None:
-        """Assign made-up buckets to hands in place of a real card abstraction. The result is written to `buckets`.
+        """Assign made-up buckets to hands, in place of a real card abstraction.
 
         The bucket belongs to the given class of boards.
         """

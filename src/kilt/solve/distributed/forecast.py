@@ -183,7 +183,7 @@ class _Cluster:
 
     @property
     def levels(self) -> list[tuple[float, int, int]]:
-        """Return how the work for a class of boards is divided among the levels of workers.
+        """Return how the work on one class of boards is shared among the levels of workers.
 
         For each level: its share of the work, the number of repetitions on all workers, and the most repetitions on one
         worker.

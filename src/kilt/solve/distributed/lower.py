@@ -70,7 +70,7 @@ class LowerResult(NamedTuple):
 
 
 class PendingDeals(NamedTuple):
-    """What a worker keeps about deals until the next level of workers answers."""
+    """The data about deals that a worker keeps until the next level answers."""
 
     regrets: RegretTable
     drawn: BoardDraw
@@ -169,7 +169,7 @@ class LowerWorkers:
         return sums
 
     def ping(self, batch: Batch) -> None:
-        """Send an empty message to the next level of workers, to measure latency."""
+        """Send an empty message to the next level of workers, to measure the latency of messages."""
         for answer in [worker.ask("ping", batch) for worker in self.workers]:
             answer.get()
 
@@ -229,7 +229,7 @@ class MiddleWorker(ClassWorker):
         return self.below.descend(self.game, own, workspace, drawn, seen, weight)
 
     def ping(self, batch: Batch) -> BatchResult:
-        """Answer an empty message, after the next level has answered it, to measure latency."""
+        """Answer an empty message after the next level has answered it, to measure the latency of messages."""
         self.below.ping(batch)
         return super().ping(batch)
 
@@ -387,7 +387,7 @@ class LowerWorker(ClassOwner):
         return self.run_deals(own.regrets, workspace, one.starts, bucket, outcome, ways, drawn.key, first, weight)
 
     def ping(self, batch: Batch) -> None:
-        """Exchange empty messages with the next level of workers, to measure latency."""
+        """Exchange empty messages with the next level of workers, to measure the latency of messages."""
         if self.below:
             self.below.ping(batch)
 

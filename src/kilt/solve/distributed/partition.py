@@ -83,7 +83,7 @@ class Partition:
 
     @property
     def inside(self) -> list[int]:
-        """The number of classes inside a class of the level above, for each level.
+        """The number of classes that a class of boards contains on the next level, for each level.
 
         The first number is for the whole game.
         """
@@ -91,7 +91,7 @@ class Partition:
         return [number // above for above, number in pairwise(numbers)]
 
     def end_round(self, level: int) -> int:
-        """Return the first round after those that a level of workers plays, as an index."""
+        """Return the index of the first round after those that a level of workers plays."""
         return self.trunk + level if level < self.depth else self._rounds
 
     def number(self, *path: int) -> int:
@@ -149,7 +149,7 @@ class Partition:
         return self._part(path, range(len(path), len(path) + 1))
 
     def playable_part(self, *path: int) -> AbstractPart:
-        """Return everything that can be played on boards of a given class.
+        """Return the part of the game that can be played on boards of a given class.
 
         It lasts from the first round to the end of the class's level.
         """
@@ -217,7 +217,7 @@ class Partition:
         return found
 
     def boards_of(self, label: int) -> ByteArray:
-        """Return all boards of a class, with one row of cards each.
+        """Return all boards of a class, one per row.
 
         Boards that differ only in suits have separate rows.
         """

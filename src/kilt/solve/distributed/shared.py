@@ -63,7 +63,7 @@ class SharedGame:
         return key
 
     def total_weight(self, ways: int) -> int:
-        """Return the total weight of the boards sampled for a deal.
+        """Return the total weight of the sampled boards of a deal.
 
         This is Σ |F(n,h)| for each sample, or 1 for each board.
         """
@@ -83,7 +83,7 @@ class SharedGame:
         return (number + 1) * adds // CHECKED > number * adds // CHECKED
 
     def excess_weight(self, number: int) -> float:
-        """Return by how much the weight of all deals before a batch exceeds their number.
+        """Return the total weight of all deals before a batch, minus their number.
 
         The weights are those of linear CFR, where the next deal weighs 1.
         """

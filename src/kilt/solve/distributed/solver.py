@@ -352,7 +352,7 @@ class DistributedMCCFR:
         return self._strategy(counted=True)
 
     def current(self) -> Array:
-        """Return the current strategy as one array, by regret matching."""
+        """Return the current strategy as one array, computed by regret matching."""
         return self._strategy(counted=False)
 
     def _strategy(self, *, counted: bool) -> Array:
@@ -394,7 +394,7 @@ class DistributedMCCFR:
     # ── checkpoints ──
 
     def state(self) -> dict[str, npt.NDArray[np.generic]]:
-        """Return the head process's arrays for a checkpoint, to which workers add their own tables.
+        """Return the head process's state for a checkpoint; workers save their own tables.
 
         See `save_parts`.
         """
@@ -407,7 +407,7 @@ class DistributedMCCFR:
         return kept | {name: np.asarray(getattr(self, name)) for name in COUNTS}  # including the current batch
 
     def restore(self, state: dict[str, npt.NDArray[np.generic]]) -> None:
-        """Load the head process's arrays from a checkpoint, after the workers' tables."""
+        """Restore the head process's state from a checkpoint, after the workers' tables."""
         found = {name: np.array(array) for name, array in state.items()}
         batch, samples, boards = (int(found[name]) for name in ("batch", "samples", "boards"))
         if (batch, samples, boards) != (self.game.batch, self.game.samples, self.game.boards):

@@ -41,7 +41,7 @@ def require_walkable(game: VectorGame, scheme: Scheme) -> None:
 
 
 class LearningTables(NamedTuple):
-    """The learning player's tables in GPU memory: regrets, and the basis of regret matching."""
+    """The learning player's tables in GPU memory: regrets, and the table for regret matching."""
 
     strategy: Any  # the next strategy is proportional to it: the regrets, or the predicted ones
     regret: Any
@@ -160,14 +160,14 @@ class DeviceTables(Tables):
         return int(self.opponent.layout.start[-1]) if name.startswith("other") else len(self.regret)
 
     def state(self) -> dict[str, Array]:
-        """Return the arrays for a checkpoint, from which a CPU or a GPU can resume."""
+        """Return the state as arrays for a checkpoint, from which a CPU or a GPU can resume."""
         found = {name: self.game.cupy.asnumpy(getattr(self, name)[: self._rows(name)]) for name in self._kept}
         found |= {"seed": self.seed} if self.sampled else {}
         found |= {"root_regret": self._root.regret} if self._root.player >= 0 else {}
         return {**found, "iterations": np.asarray(self.iterations)}
 
     def restore(self, state: dict[str, Array]) -> None:
-        """Load a checkpoint's arrays, even from a CPU or an older version of kilt."""
+        """Restore the state from a checkpoint, even of a CPU or an older version of kilt."""
         state = with_present_names(state, self.seed)
         for name in self._kept:
             mine = getattr(self, name)[: self._rows(name)]
@@ -228,7 +228,7 @@ class CompactTables(Tables):
         }
 
     def state(self) -> dict[str, Array]:
-        """Return the arrays for a checkpoint, copied from GPU memory."""
+        """Return the state as arrays for a checkpoint, copied from GPU memory."""
         arrays = {name: self.game.cupy.asnumpy(array) for name, array in self._kept().items()}
         return {**arrays, "iterations": np.asarray(self.iterations)}
 

@@ -137,7 +137,7 @@ class SubgameTables(PartTables):
         return max(self.store.size, 4 * self.subgames.numbers * (1 + self.averaging) // PACKED)
 
     def state(self) -> dict[str, npt.NDArray[np.generic]]:
-        """Return a checkpoint's content: only the number of iterations, because all tables are in files."""
+        """Return the state for a checkpoint, which is only the number of iterations."""
         return {"iterations": np.asarray(self.iterations)}
 
     def restore(self, state: dict[str, npt.NDArray[np.generic]]) -> None:
@@ -160,7 +160,7 @@ class SubgameTables(PartTables):
 
     @property
     def average_trunk(self) -> Table:
-        """The average strategy of the first rounds, or their regrets if no average is stored."""
+        """The average strategy of the first rounds, or their regrets if there is no average."""
         return self.trunk_tables[-self.subgames.trunk_rows :]
 
     def prepare(self, variant: Variant) -> None:
@@ -189,7 +189,7 @@ class SubgameTables(PartTables):
         return self.prepare_pass(turn.player, LoadedSubgame(-1, cut.game.tree, cut.layouts(), *tables), discount)
 
     def current(self) -> Any:
-        """Return the strategy of the next iteration, valid until the next `step` or `open`.
+        """Return the strategy of the next iteration, which stays valid until the next `step` or `open`.
 
         It is a `DiskStrategy`.
         """

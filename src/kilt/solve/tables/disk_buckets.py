@@ -166,7 +166,7 @@ class BucketedSubgames(Subgames):
 
     @property
     def default_scale(self) -> float:
-        """The factor from regrets in chips to stored integers.
+        """The factor that converts regrets in chips to the integers stored in files.
 
         A bucket sums the regrets of all its hands.
         """
@@ -243,7 +243,7 @@ class BucketedSubgames(Subgames):
         return np.zeros((2, rows, self.width), self.dtype)
 
     def clear(self, table: Table) -> None:
-        """Reset a subgame's memory to 0, for use by another subgame."""
+        """Set a subgame's memory to 0, so that another subgame can use it."""
         table[...] = 0
 
     def rows_of(self, player: int, number: int, layout: TableLayout) -> tuple[list[PartRows], int]:

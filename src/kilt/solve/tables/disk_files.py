@@ -92,7 +92,7 @@ def _to_planes(
 
 
 def unpack(data: bytes, parts: list[PartRows], numbers: int, scale: float, table: Table) -> None:
-    """Decompress the bytes from `pack`, and write the numbers to rows of a table.
+    """Decompress what `pack` has compressed, and write the numbers to rows of a table.
 
     Raises ValueError if `data` has the wrong size.
     """
@@ -105,7 +105,7 @@ def unpack(data: bytes, parts: list[PartRows], numbers: int, scale: float, table
 
 
 def trunk_name(passes: int, trunk: Table) -> int:
-    """Return a number that identifies the state of CFR on disk before a pass.
+    """Return a number that identifies the state of the regrets before a pass of CFR on disk.
 
     It is a hash of the number of passes and of the regrets of the first rounds, and never 0.
     """

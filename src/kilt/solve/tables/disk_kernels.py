@@ -21,7 +21,7 @@ Alike = npt.NDArray[np.int32]  # [symmetry, hand] first hand that is equal up to
 
 
 class PartRows(NamedTuple):
-    """The rows of a subgame's table in a file, with data to find hands equal up to suits."""
+    """The rows of a subgame's table that a file stores, and its hands up to suit isomorphism."""
 
     start: int  # row of the first board
     stride: int  # rows from one board to the next

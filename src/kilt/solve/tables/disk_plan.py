@@ -87,7 +87,7 @@ class DiskPlan:
 
     @cached_property
     def numbers(self) -> int:
-        """Return the number of regrets and average probabilities on disk.
+        """Return how many numbers are stored on disk for regrets and average strategies.
 
         There is one regret for each action, board and hand, and one number of the average strategy if it is stored.
 
@@ -96,7 +96,7 @@ class DiskPlan:
         return self.cut.numbers * (1 + self.averaging)
 
     def memory(self, subgames: int) -> int:
-        """Return the bytes of tables in a machine's memory, with `subgames` subgames at a time."""
+        """Return the size of the tables in a machine's memory in bytes, with `subgames` subgames at a time."""
         return self.cut.memory_of(subgames) * (1 + self.averaging)
 
     @property

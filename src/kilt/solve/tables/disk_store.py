@@ -111,7 +111,7 @@ class SubgameStore:
         return cls(folder, game, said["scale"], said["average"], said["subgames"], run)
 
     def verify_strategy(self, trunk: str) -> int:
-        """Check a saved strategy's files, and return the number of passes behind it.
+        """Check a saved strategy's files, and return the number of CFR passes that computed it.
 
         `trunk` is the checksum of the trunk's file according to the strategy's manifest, or an empty string if the
         manifest has none. Raises RunError if the file has another checksum.
@@ -123,7 +123,7 @@ class SubgameStore:
 
     @property
     def scale(self) -> float:
-        """The factor from regrets in chips to stored integers."""
+        """The factor that converts regrets in chips to the integers stored in files."""
         return float(self.said["scale"])
 
     @contextmanager
@@ -230,7 +230,7 @@ class SubgameStore:
         return _damaged(self._file(number, player), error)
 
     def read_trunk(self) -> KeptNumbers:
-        """Read the first rounds' tables, and the number of complete passes.
+        """Read the tables of the first rounds, and the number of complete passes.
 
         The tables are `values` of the result. From now on, the other files are compared with the checksums in the
         trunk's file. Raises RunError if the trunk belongs to another run.
@@ -253,7 +253,7 @@ class SubgameStore:
         return kept
 
     def write_trunk(self, passes: int, tables: Table) -> None:
-        """Write the first rounds' tables, with the checksums of all other files.
+        """Write the tables of the first rounds, with the checksums of all other files.
 
         They are small and not compressed.
         """
@@ -282,7 +282,7 @@ class SubgameStore:
         return f"{head.checksum:08x}" if head else ""
 
     def create_replacements(self) -> Path:
-        """Create an empty folder for new versions of all files, which `replace_files` moves into place."""
+        """Create an empty folder for new versions of all files, before `replace_files`."""
         folder = self.folder / COMING
         with os_errors(f"{folder} cannot be written"):
             shutil.rmtree(folder, ignore_errors=True)
@@ -290,7 +290,7 @@ class SubgameStore:
         return folder
 
     def replace_files(self, passes: int, tables: Table) -> None:
-        """Replace all files by the new versions that follow `create_replacements`.
+        """Replace all files by their new versions from `create_replacements`.
 
         Either all files are replaced, or none.
         """

@@ -34,7 +34,7 @@ AVERAGE_SCALE = 2.0**16  # integers per iteration, in averages
 
 @dataclass(frozen=True)
 class DiskStrategy:
-    """A strategy in files of subgames on disk, as CFR on disk computes it.
+    """A strategy that CFR on disk has computed, stored in files of subgames.
 
     Attributes
     ----------

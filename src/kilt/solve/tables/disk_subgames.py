@@ -165,7 +165,7 @@ class Subgames:
 
     @property
     def default_scale(self) -> float:
-        """The factor from regrets in chips to stored integers.
+        """The factor that converts regrets in chips to the integers stored in files.
 
         The largest possible regret of one pass then has `FINENESS` bits.
         """
@@ -211,7 +211,7 @@ class Subgames:
         return slice(before + begin, before + end)
 
     def lead_table(self, number: int, trunk: Table) -> Table:
-        """Return the rows of the first rounds that begin a subgame's table.
+        """Return the rows of the first rounds with which a subgame's table begins.
 
         The rows are those of the boards that lead to the subgame.
         """
@@ -264,7 +264,7 @@ class Subgames:
         return np.asarray(rows[first:last] - begin)
 
     def locate_row(self, row: int) -> tuple[int, int, int]:
-        """Locate a row of the whole game's table: return its subgame, round and row there.
+        """Find where subgames store a row of the whole game's table: the subgame, its round and its row.
 
         The row counts within the subgame's table. The row must belong to a round after the trunk.
         """

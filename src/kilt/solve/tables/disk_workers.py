@@ -213,7 +213,7 @@ def _own_folder() -> Path:
 
 
 class SentTrunks:
-    """A record of the head process's messages, with which a new worker can repeat a lost worker's passes.
+    """A record of the head process's messages, from which a new worker can repeat a lost worker's passes.
 
     With it, the new worker can repeat the passes of the lost one. The record is in memory, and moves to disk when it
     exceeds `IN_MEMORY` bytes.
@@ -240,7 +240,7 @@ class SentTrunks:
             self._file.write(trunk.tobytes())
 
     def recall(self, passes: int, like: Table) -> tuple[Table, Discount]:
-        """Return the first rounds' regrets and the discount factors that were recorded for a pass.
+        """Return what was recorded for a pass: the first rounds' regrets, and the discount factors.
 
         The regrets have the shape and type of `like`.
         """
@@ -251,7 +251,7 @@ class SentTrunks:
 
 
 class WorkerTables(SubgameTables):
-    """CFR's tables on disk, if workers keep the subgames' files on their own disks.
+    """CFR's tables on disk, with the files of subgames on the workers' own disks.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Store tables without equivalent hands during solving, and show them to callers with all hands.
+"""Store tables of only distinct hands while a solver runs, and show all hands to callers.
 
 See `kilt.tree.strength_order`.
 """
@@ -13,7 +13,7 @@ from kilt.tree.vector_arrays import ArrangedTable, Table, TableLayout
 
 
 class DistinctHandTables:
-    """Tables whose hands a solver sorts by strength. Callers see them in the usual order.
+    """Tables whose hands are sorted by strength while a solver runs, but not for callers.
 
     Tables sorted by strength contain only distinct hands.
 
@@ -38,7 +38,7 @@ class DistinctHandTables:
         self._by_hand, self._apart = (every, dict[int, Table]()) if game.given else (dict[int, Table](), every)
 
     def as_stored(self, table: Table) -> Table | ArrangedTable:
-        """Return a table in its present layout, with distinct hands by strength or with all hands."""
+        """Return a table as stored now: distinct hands by strength, or all hands."""
         return ArrangedTable.of(table, self.layouts) if id(table) in self._apart else table
 
     def restore_order(self, table: Table) -> Table:

@@ -79,7 +79,7 @@ class Trunk(NamedTuple):
         return cls(rounds, tuple(rows), (0, *np.cumsum(sizes).tolist()))
 
     def first_row(self, tree: VectorTree, boards: tuple[int, ...], r: int) -> int:
-        """Return the first row for a sampled board in the opponent's table."""
+        """Return the first row that belongs to a sampled board in the opponent's table."""
         board = boards[r - 1] - int(tree.board_start[r]) if r else 0
         return self.start[r] + board * self.rows[r]
 
@@ -98,7 +98,7 @@ class Trunk(NamedTuple):
 
 
 def require_unpredicted(variant: Variant) -> None:
-    """Raise GameError for variants of CFR that predict regrets, which sampled boards rule out."""
+    """Raise GameError for variants of CFR that predict regrets, because sampled boards do not allow that."""
     if variant.predictive:
         raise GameError("variants cannot predict from sampled boards: use cfr, cfr+ or linear")
 

@@ -384,7 +384,7 @@ class GpuSampledBoardTables(SampledBoardTables):
         return found
 
     def restore(self, state: dict[str, npt.NDArray[Any]]) -> None:
-        """Load a checkpoint's arrays, from a CPU or a GPU."""
+        """Restore the state from a checkpoint of a CPU or a GPU."""
         device = self._device
         device.set_regrets(state["regret"])
         device.total = device.to_device(state["total"])

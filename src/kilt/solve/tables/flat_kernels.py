@@ -63,7 +63,7 @@ def update(
 
 @kernel
 def take_choices(nodes: FlatNodes, choice: Choice, strategy: FloatArray) -> None:
-    """Change a strategy so that it plays the chosen action at each information set with a choice."""
+    """Change a strategy so that it plays the action in `choice`, wherever there is one."""
     for where in range(len(choice)):
         if choice[where] >= 0:
             start, end = nodes.infoset_start[where], nodes.infoset_start[where + 1]

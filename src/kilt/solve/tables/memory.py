@@ -227,7 +227,7 @@ class TreeTables(TableState, Tables):
 
     @property
     def next(self) -> Table:
-        """The basis of the next strategy for regret matching: regrets, or predicted regrets."""
+        """The table from which regret matching computes the next strategy: regrets, or predicted regrets."""
         return self._arranged.restore_order(self._next)
 
     @property
@@ -236,7 +236,7 @@ class TreeTables(TableState, Tables):
         return self._arranged.restore_order(self._total)
 
     def set_regrets(self, row: int, regrets: FloatArray) -> None:
-        """Set the regrets (actions, hands) from row `row` on, in order to start from a known strategy."""
+        """Set a decision's regrets (actions, hands) from row `row` on, to start from a known strategy."""
         # Tables of the last round must be ordered by hand.
         table = self._regret if row < self._tree.table_start[-2] else self.regret
         table[row : row + len(regrets)] = regrets
@@ -280,7 +280,7 @@ class TreeTables(TableState, Tables):
             learn_root(self._root, result, discount, self._tree.prior)
 
     def restore(self, state: dict[str, Array]) -> None:
-        """Load a checkpoint's arrays, even from an older version of kilt."""
+        """Restore the state from a checkpoint, even of an older version of kilt."""
         super().restore(with_present_names(state, self.seed))
         if self._root.player >= 0:
             begin_game(self._root, self._tree.prior)
@@ -288,7 +288,7 @@ class TreeTables(TableState, Tables):
             restrict(seat)
 
     def stored_average(self) -> Table | ArrangedTable:
-        """Return the average strategy in its present layout, with hands by strength or in the usual order."""
+        """Return the average strategy as stored now: hands by strength, or in the usual order."""
         return self._arranged.as_stored(self._total)
 
     def average(self) -> Table:

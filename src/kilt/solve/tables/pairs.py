@@ -1,4 +1,4 @@
-"""CFR's tables for abstract games that are given by pairs of bucket sequences."""
+"""CFR's tables for abstract games given by pairs of bucket sequences."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ NOBODY = -1
 
 
 class PairTables(TableState, Tables):
-    """The tables of CFR for an abstract game that is given by pairs of bucket sequences.
+    """The tables of CFR for an abstract game given by pairs of bucket sequences.
 
     Parameters
     ----------
@@ -50,7 +50,7 @@ class PairTables(TableState, Tables):
             self._played += self._fixed
 
     def state(self) -> dict[str, Array]:
-        """Return the arrays for a checkpoint, from which a CPU or a GPU can resume."""
+        """Return the state as arrays for a checkpoint, from which a CPU or a GPU can resume."""
         tables = {name: self.game.on_host(getattr(self, name)) for name in self.KEPT}
         return {**tables, "iterations": np.asarray(self.iterations)}
 

@@ -433,7 +433,7 @@ class TwoByteTables(PartTables):
         return self.regret
 
     def state(self) -> dict[str, npt.NDArray[np.generic]]:
-        """Return the arrays for a checkpoint."""
+        """Return the state as arrays, for a checkpoint."""
         kept: dict[str, npt.NDArray[np.generic]] = {"iterations": np.asarray(self.iterations)}
         for name, table in (("regret", self.regret), ("total", self.total)):
             self.game.arrange(table, by_hand=True)

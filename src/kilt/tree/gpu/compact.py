@@ -154,7 +154,7 @@ class CompactGame(EvaluableGame, DeviceTree):
         average: CompactTable | None = None,
         seed: int = 0,
     ) -> Any:
-        """Compute a player's winnings in the whole game, and update the player's regrets on request.
+        """Compute a player's winnings in the whole game and, on request, update the player's regrets.
 
         Parameters
         ----------
@@ -285,7 +285,7 @@ class _Betting:
         self.player, self.does, self.lines = 0, "", list[str]()
 
     def stakes(self, player: int) -> FloatArray:
-        """Return a player's stake at each leaf of the last round, after each earlier betting."""
+        """Return a player's stake at each leaf of the last round, for each way of earlier betting."""
         leaves = self.blocks[:, self.nodes["kind"] != DECISION]
         negative = player & (leaves["kind"] == FOLD)
         found: FloatArray = np.where(negative, -leaves["stake"], leaves["stake"])

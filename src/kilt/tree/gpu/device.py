@@ -101,7 +101,7 @@ class DeviceTree:
         prior: Any | None = None,
         scope: Scope | None = None,
     ) -> None:
-        """Compute the opponent's reach probabilities, from the first betting round to the last.
+        """Compute the opponent's reach probabilities from the first betting round to the last.
 
         At each leaf, they are also summed over the hands that a hand may meet.
 
@@ -371,7 +371,7 @@ class DeviceGame(EvaluableGame, DeviceTree):
         scope: Scope | None = None,
         prior: Any | None = None,
     ) -> Any:
-        """Compute a player's winnings in the whole game, and update the player's regrets on request.
+        """Compute a player's winnings in the whole game and, on request, update the player's regrets.
 
         Parameters
         ----------

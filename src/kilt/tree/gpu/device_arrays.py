@@ -64,7 +64,7 @@ def learning_of(
 
 
 class RoundWalk(NamedTuple):
-    """One round's betting in GPU memory, prepared for computing one player's values."""
+    """The betting of one round in GPU memory, arranged for computing one player's values."""
 
     nodes: Any  # [node] of `NODE`, numbered from 0 in each round
     begin: Any  # [entry + 1] first node of its block
