@@ -98,7 +98,7 @@ def _configs(game: str, folder: Path, solver: SolverConfig) -> dict[str, Config]
 
 @dataclass(frozen=True)
 class PostProcessedMatches(Experiment):
-    """Measure how much an agent with each rule of post-processing wins against agents with other abstractions.
+    """Measure how much an agent with each post-processing rule wins against agents with other abstractions.
 
     Post-processing changes the probabilities of a solved strategy before it plays, for example by rounding small ones
     to 0. The paper measures several post-processing rules by a strategy's winnings against the two strongest agents of
@@ -192,13 +192,12 @@ class FineBets(Experiment):
     all betting sequences, so only the cards are random, and they are the same for all post-processing rules. Each run
     sorts hands into buckets, solves and deals with its own random seeds.
 
-    A rule of post-processing from the paper's new family has a name like ``bets-F-A-I``, in which each letter stands
-    for a threshold. F is the threshold for folding, A for the choice among fold, call and bet, and I for the choice
-    among bet sizes (see ``strategy.postprocess``).
+    A post-processing rule of the paper's new family has a name with three thresholds, ``bets-F-A-I``: F for folding, A
+    for the choice among fold, call and bet, and I for the choice among bet sizes (see ``strategy.postprocess``).
 
-    The row ``best of the family`` asks whether the best rule of the paper's new family beats purification. A search
-    takes the rule that wins most in the first half of the runs, on average over opponents. The row shows how much more
-    this rule wins than purification in the other half of the runs.
+    Does the best rule of the paper's new family beat purification? The row ``best of the family`` shows how much more
+    it wins. A search takes the rule that wins most in the first half of the runs, on average over opponents, and the
+    row compares it with purification in the other half.
     """
 
     def measure(self, case: str, seed: int, lab: Lab) -> Cell:
@@ -290,7 +289,7 @@ def post_processed(game: VectorGame, table: Table, rule: Rule) -> Table:
 
 @dataclass(frozen=True)
 class ExactRules(Experiment):
-    """Measure how rules of post-processing change exact exploitability in a small game.
+    """Measure how post-processing rules change exact exploitability in a small game.
 
     Post-processing rules, such as rounding small probabilities to 0, are meant to win more in matches. Do they also
     make a strategy easier to beat? This experiment measures how each rule changes exact exploitability.
@@ -303,9 +302,8 @@ class ExactRules(Experiment):
     for *solved* ones. Each value is the exploitability after post-processing minus that before it, averaged over runs
     with their own random seeds.
 
-    A rule of post-processing from the paper's new family has a name like ``bets-F-A-I``, in which each letter stands
-    for a threshold. F is the threshold for folding, A for the choice among fold, call and bet, and I for the choice
-    among bet sizes (see ``strategy.postprocess``).
+    A post-processing rule of the paper's new family has a name with three thresholds, ``bets-F-A-I``: F for folding, A
+    for the choice among fold, call and bet, and I for the choice among bet sizes (see ``strategy.postprocess``).
 
     The rows ``best of the family`` show how well the paper's new family of post-processing rules can do. A search takes
     the rule that is best in the first half of the runs, and the row shows its effect in the other half. The rule

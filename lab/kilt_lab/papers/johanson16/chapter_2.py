@@ -190,10 +190,9 @@ class Overfitting(Experiment):
     Solving an abstraction for too long may overfit it: the strategy fits the abstraction ever better, but the real game
     ever worse. This experiment tests whether this happens.
 
-    CFR solves random abstractions of [2-1] or [2-4] hold'em (two rounds, one or four bets per round; see ``tilts``).
-    After 16, 32, 64, … iterations, the experiment measures the exploitability of the average strategy in two ways.
-    *Abstract* exploitability is what an opponent with the same buckets wins, and *real* exploitability is what an
-    opponent who sees all cards wins.
+    CFR solves random abstractions of [2-1] or [2-4] hold'em (see ``tilts``). After 16, 32, 64, … iterations, the
+    experiment measures the exploitability of the average strategy twice: *abstract* exploitability against an opponent
+    with the same buckets, and *real* exploitability against an opponent who sees all cards.
 
     The *rise* measures overfitting: it is the increase of real exploitability from its lowest value to its value at the
     end, in percent. A rise cannot be negative, so even small errors would make its mean positive. The claim that long

@@ -146,7 +146,7 @@ class RulesOfAgents(Experiment):
     the strategy is to beat. It starts to bet in a given round, with bet sizes that the strategy does not expect. In the
     last row of each rule, it uses only sizes that the strategy expects.
 
-    kilt's default rule of post-processing is chosen in two steps. The first step finds the rule that wins most in
+    kilt's default post-processing rule is chosen in two steps. The first step finds the rule that wins most in
     matches, and drops all rules that lose more than 30 mbb/h to it. The second step takes the rule against which a
     local best response (LBR) wins least, on average over the rounds in which LBR may start to bet.
 
