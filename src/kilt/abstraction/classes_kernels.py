@@ -1,4 +1,4 @@
-"""Compiled look-ups of board classes, and of buckets that depend on the board's class."""
+"""Compiled code that looks up classes of boards, and buckets that depend on these classes."""
 
 from __future__ import annotations
 

@@ -102,7 +102,7 @@ def estimator_named(name: str) -> Estimator:
 
 
 class Outcome(NamedTuple):
-    """A way in which a logged hand could have ended, and the probability that each private hand ends so.
+    """A way in which a logged hand could have ended, with its probability for each private hand.
 
     Estimators evaluate observed hands at such ends.
 

@@ -86,7 +86,7 @@ class FlopWalks:
         return self.game.flop_values(self._walk(seat, RESPOND, layouts), tree)
 
     def load_flop_data(self, flop: int) -> Any:
-        """Return what best responses need to know about a flop: its boards, and their places in strategy tables.
+        """Return what best responses need to know about a flop: its boards, and where tables store them.
 
         The data are cached.
 
@@ -106,7 +106,7 @@ class FlopWalks:
         return (known or mine).result()
 
     def compute_flop_data(self, flop: int) -> Any:
-        """Find the boards that can follow a flop, and their places in strategy tables."""
+        """Find the boards that can follow a flop, and where strategy tables store them."""
         tree = flop_tree(self.game.tree, flop)
         return tree, self.layouts(tree)
 
@@ -164,7 +164,7 @@ class DeviceFlopWalks(FlopWalks):
         return self.device.values(self.load_flop_data(flop), seat)
 
     def compute_flop_data(self, flop: int) -> Any:
-        """Find the boards that can follow a flop, and their places in strategy tables, for the GPU."""
+        """Find the boards that can follow a flop, and where strategy tables store them, for the GPU."""
         return self.device.prepare(*super().compute_flop_data(flop))
 
 

@@ -1,4 +1,4 @@
-"""Compiled passes over the betting tree that compute one strategy's expected winnings against another."""
+"""Compiled code that computes one strategy's expected winnings against another."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Compiled loop that counts illegal raises: those that are too small."""
+"""Compiled loop that counts the raises that are too small to be legal."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Compiled dealing of cards, with the same random numbers as Python's `random.Random`.
+"""Compiled code that deals cards with the same random numbers as Python's `random.Random`.
 
 The generator is the Mersenne Twister MT19937 (Matsumoto and Nishimura 1998), as CPython seeds and reads it.
 """

@@ -1,4 +1,4 @@
-"""Compiled loops for the values at the end of a depth-limited subgame."""
+"""Compiled loops that compute values at the end of a depth-limited subgame."""
 
 from __future__ import annotations
 

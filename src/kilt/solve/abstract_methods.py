@@ -326,7 +326,7 @@ class SamplingMethod(AbstractMethod):
         require_blades(engine, spec.process_memory(spec.config.engine.levels), spec.config.solver.threads)
 
     def measure_pace(self, spec: AbstractSpec) -> Pace | None:
-        """Measure the speed of external sampling in a short trial, on a made-up game of the same size."""
+        """Measure the speed of external sampling in a short trial on a made-up game of the same size."""
         game = spec.made_up_games[0]
         if spec.device != CPU:
             from kilt.solve.external_device import measure_speed_on_gpu

@@ -147,7 +147,7 @@ class RegretTable:
         return self.table.view(np.float32), self.table[: len(self.table) if self.options.average else 0]
 
     def integer_strategy(self, dtype: npt.DTypeLike, threads: int = 1, *, counted: bool = True) -> Array:
-        """Return the average strategy as rounded integer probabilities.
+        """Return the average strategy, with probabilities rounded to integers.
 
         If no average is stored, the result is the current strategy. See `quantise`.
         """
@@ -360,7 +360,7 @@ class Pace(NamedTuple):
 
 
 def measure_speed(game: SlotLayout, options: SamplingOptions = DEFAULT, threads: int = 1, seconds: float = 2.0) -> Pace:
-    """Measure the speed of external sampling in a short trial, on a made-up game of a given size.
+    """Measure the speed of external sampling in a short trial on a made-up game.
 
     The made-up game is smaller if memory requires it.
     """

@@ -255,7 +255,7 @@ class DeviceTable:
         return np.array(tuple(address(array) for array in (*self._rows, self.table, self.numbers)), dtype=ROWS)
 
     def integer_strategy(self, dtype: npt.DTypeLike, threads: int = 1, *, counted: bool = True) -> Array:
-        """Return the average strategy as rounded integer probabilities.
+        """Return the average strategy, with probabilities rounded to integers.
 
         If no average is stored, the result is the current strategy.
         """

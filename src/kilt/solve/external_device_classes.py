@@ -222,7 +222,7 @@ class ClassTables(DeviceTable):
         self._of_all("halve", limit)
 
     def integer_strategy(self, dtype: npt.DTypeLike, threads: int = 1, *, counted: bool = True) -> Array:
-        """Return the average strategy as rounded integer probabilities.
+        """Return the average strategy, with probabilities rounded to integers.
 
         If no average is stored, the result is the current strategy.
         """

@@ -1,4 +1,4 @@
-"""Compiled code that estimates, on the CPU, the GPU memory for one deal."""
+"""Compiled code that estimates how much GPU memory a deal needs."""
 
 from __future__ import annotations
 

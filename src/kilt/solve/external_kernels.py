@@ -410,7 +410,7 @@ def quantise(
     regret: Singles,
     count: Words,
 ) -> None:
-    """Convert action counts or regrets to a strategy of rounded integer probabilities.
+    """Convert action counts or regrets to a strategy, with probabilities as integers.
 
     The largest integer stands for 1. [decision] `first` is the first slot, `counts` the number of actions and `buckets`
     the number of buckets; a slot has `words` numbers. If nothing was counted, regret matching gives the probabilities;

@@ -1,4 +1,4 @@
-"""Compiled passes of CFR over a betting tree, with one number for each bucket sequence.
+"""Compiled code for passes of CFR over a betting tree, with one number per bucket sequence.
 
 The code is compiled. A range holds whole blocks of one round. Vectors are [node of the range, sequence]; tables are
 over the slots of the abstract game, with the actions of each (decision, bucket) adjacent. `bucket` [sequence] belongs

@@ -1,4 +1,4 @@
-"""Compiled updates of regrets and average strategies after a pass of CFR."""
+"""Compiled code that updates regrets and average strategies after a pass of CFR."""
 
 from __future__ import annotations
 

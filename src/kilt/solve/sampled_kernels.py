@@ -1,4 +1,4 @@
-"""Compiled passes of Monte Carlo CFR on a flat tree.
+"""Compiled code that runs Monte Carlo CFR on a flat tree.
 
 A random number is a function of the pass's number and of its use, an information set or a chance event; the order in
 which a pass reaches them does not matter. An opponent whose information set is reached twice in a pass therefore takes

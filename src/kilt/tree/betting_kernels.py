@@ -1,4 +1,4 @@
-"""Compiled construction of betting trees, with each betting position as a row of integers.
+"""Compiled code that builds betting trees, with each betting position as a row of integers.
 
 `games.holdem.Betting` implements the same rules for single positions; tests compare the two.
 """

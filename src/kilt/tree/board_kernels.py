@@ -1,4 +1,4 @@
-"""Compiled code that visits the boards of a public tree, with each board's betting and table rows.
+"""Compiled code that visits the boards of a public tree, with their betting rounds and table rows.
 
 A pass visits the boards, and on each board all betting that leads to it, so that a board's hands are ranked only once.
 `next_visit` finds the next board.

@@ -1,4 +1,4 @@
-"""Compiled best responses to an opponent who ignores the cards, on all boards after a flop."""
+"""Compiled code for best responses to an opponent who ignores the cards."""
 
 from __future__ import annotations
 

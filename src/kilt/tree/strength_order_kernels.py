@@ -1,4 +1,4 @@
-"""Compiled sorting of tables' hands by strength, and back.
+"""Compiled code that sorts the hands of a table by strength, and restores their order.
 
 See `kilt.tree.strength_order`.
 """

@@ -1,4 +1,4 @@
-"""Compiled evaluation of strategies, with vectors over hands [Johanson16 §§2.4, 3.3].
+"""Compiled code that evaluates strategies with vectors over hands [Johanson16 §§2.4, 3.3].
 
 Reach probabilities are passed down the public tree, and values up.
 

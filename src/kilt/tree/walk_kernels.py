@@ -1,4 +1,4 @@
-"""Compiled reach probabilities and values on the tree of a small game."""
+"""Compiled code that computes reach probabilities and values on the tree of a small game."""
 
 from __future__ import annotations
 

@@ -238,7 +238,7 @@ class ClassOwner:
                 own.regrets.halve(HALVED, self.threads)
 
     def integer_strategies(self, dtype: npt.DTypeLike, counted: bool) -> list[tuple[tuple[int, ...], Array]]:
-        """Return the average strategy on each class of boards, as rounded integer probabilities.
+        """Return the average strategy on each class of boards, with probabilities rounded to integers.
 
         Each item is the path of a class and its strategy. See `RegretTable.integer_strategy`.
         """

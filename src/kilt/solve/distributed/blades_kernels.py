@@ -1,4 +1,4 @@
-"""Compiled sampling of boards, and weighted sums of values, for the workers of a distributed run."""
+"""Compiled code that samples boards and sums values, for the workers of a distributed run."""
 
 from __future__ import annotations
 

@@ -278,7 +278,7 @@ class BucketedSubgames(Subgames):
 
 @dataclass(frozen=True)
 class SubgameShares:
-    """Converts strategies on disk to the rounded integer probabilities of saved strategies.
+    """Converts strategies on disk to saved strategies, with probabilities rounded to integers.
 
     Attributes
     ----------
@@ -307,7 +307,7 @@ class SubgameShares:
                 yield place, self.cut.columns[place.player][place.round][number], row - begin
 
     def subgame_shares(self, subgame: LoadedSubgame) -> list[Array]:
-        """Return the strategy in a subgame and the first round as rounded integer probabilities.
+        """Return the strategy in a subgame and the first round, with probabilities rounded to integers.
 
         There is one array of the shape (buckets, actions) for each decision.
         """
@@ -319,7 +319,7 @@ class SubgameShares:
         return found
 
     def strategy_shares(self, strategy: DiskStrategy) -> Array:
-        """Convert a strategy on disk to the rounded integer probabilities of a saved strategy.
+        """Convert a strategy on disk to a saved strategy, with probabilities rounded to integers.
 
         Subgames are read one after the other.
         """
@@ -327,7 +327,7 @@ class SubgameShares:
         return self.join(self.subgame_shares(strategy.read(number, tables)) for number in range(self.cut.count))
 
     def join(self, subgames: Iterable[list[Array]]) -> Array:
-        """Join the rounded integer probabilities of all subgames into a saved strategy's array.
+        """Join the strategies of all subgames into one array, as saved strategies have it.
 
         Those of each subgame are as returned by `of`.
         """

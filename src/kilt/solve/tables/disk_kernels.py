@@ -1,4 +1,4 @@
-"""Compiled conversion of tables to bytes that compress well, and back."""
+"""Compiled code that converts tables to bytes that compress well, and back."""
 
 from __future__ import annotations
 

@@ -144,7 +144,7 @@ class SubgameWorker:
     def shares(
         self, numbers: Sequence[int], passes: int, trunk: Table, averaged: bool, cards: SharedCards
     ) -> Iterable[list[Array]]:
-        """Yield the strategy in the given subgames as rounded integer probabilities."""
+        """Yield the strategy in the given subgames, with probabilities rounded to integers."""
         tables = self.cut.scratch()
         if self._means is None:
             assert isinstance(self.cut, BucketedSubgames)
@@ -335,7 +335,7 @@ class WorkerTables(SubgameTables):
         return ((self.subgames.entry_slice(number), worth) for number, worth in enumerate(found))
 
     def shares(self, strategy: DiskStrategy, cards: SharedCards) -> list[list[Array]]:
-        """Have all workers convert a strategy to rounded integer probabilities, and return these."""
+        """Have all workers convert a strategy to probabilities that are rounded to integers."""
         return self._ask("shares", strategy.passes, strategy.trunk, strategy.averaged, cards)
 
     def _ask(self, method: str, *arguments: Any) -> list[Any]:

@@ -1,4 +1,4 @@
-"""Compiled CFR iterations on a small game tree."""
+"""Compiled code that runs CFR iterations on a small game tree."""
 
 from __future__ import annotations
 

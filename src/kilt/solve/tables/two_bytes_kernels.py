@@ -1,4 +1,4 @@
-"""Compiled conversion between tables and two-byte fixed-point numbers."""
+"""Compiled code that converts tables to two-byte fixed-point numbers, and back."""
 
 from __future__ import annotations
 
