@@ -50,8 +50,9 @@ class Resolving(Experiment):
     A depth limit makes re-solving cheaper. The re-solved subgame then ends after one round, with the value that each
     hand has under the blueprint. In later rounds, the player follows the blueprint.
 
-    At a depth limit, the opponent chooses among one or four strategies for the rest of the hand, called continuations
-    [Brown18]. A real opponent may play in yet another way. Re-solving may then make the strategy more exploitable.
+    At a depth limit, the opponent chooses how to play the rest of the hand: there are one or four strategies to choose
+    from, called continuations [Brown18]. A real opponent may play in yet another way. Re-solving may then make the
+    strategy more exploitable.
 
     Re-solving with a depth limit is safe if the opponent may choose any pure strategy for the rest of the hand, because
     then there is no way to play that re-solving did not consider.
