@@ -65,6 +65,9 @@ def test_runs_from_python_are_said_shortly(tmp_path):
     (tmp_path / "run.toml").write_text(whole.toml())
     assert read_config(str(tmp_path / "run.toml")) == whole
     assert Config("leduc", ("lossless", "IR-KE-KE 2-3")).cards == ("lossless", "IR-KE-KE 2-3")
+    whole = Config("leduc", tilt=[7, 0, 0, 7], engine={"below": 3}, resolve={"rounds": "turn"})
+    assert (whole.tilt, whole.engine.below, whole.resolve.rounds) == ((7.0, 0.0, 0.0, 7.0), (3,), ("turn",))
+    assert (EngineConfig(below=0).below, EngineConfig(below=[3, 2]).below) == ((), (3, 2))
 
 
 @pytest.mark.parametrize(
@@ -79,6 +82,9 @@ def test_runs_from_python_are_said_shortly(tmp_path):
         (lambda: ResolveConfig(trust=3.0), "`trust` in [resolve] is 3.0: give 0 to 1"),
         (lambda: ResolveConfig(near=-1.0), "`near` in [resolve] is -1.0: give 0 to 1"),
         (lambda: ResolveConfig(method="gadgt"), "`method` in [resolve] is 'gadgt': use one of unsafe, gadget, max-m"),
+        (lambda: EngineConfig(below=[2, 0]), "`below` in [engine] is (2, 0): give 1 or more"),
+        (lambda: EngineConfig(below=[True]), "`below` in [engine] is (True,): it takes a list of whole numbers"),
+        (lambda: Config("leduc", tilt=["7"]), "`tilt` in the run is ('7',): it takes a list of numbers"),
         (lambda: EngineConfig("raye"), "unknown engine 'raye': use one of local, ray"),
         (lambda: Config(7, "lossless"), "`game` in the run is 7: it takes a text"),
         (lambda: Config("leduc", ["a", "b", "c"]), "`cards` is ['a', 'b', 'c']: give a text such as"),

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from kilt.errors import KiltError, RunError
-from kilt.records import MOST, Record, bounded, chosen, parse_toml, read_toml, record_of, replaced
+from kilt.records import MOST, Record, bounded, checked, chosen, for_players, parse_toml, read_toml, record_of
 
 SPOT = "spot.toml"  # a spot, in the folder of the run that solves it
 DEFAULT_ALGORITHM, DEFAULT_MINUTES = "cfr+", 1  # for unabstracted games; for runs without a budget
@@ -26,7 +26,6 @@ MOST_THREADS = 1024
 DEVICES = CPU, GPU = "cpu", "gpu"
 MOST_DEALS = 1 << 20  # per batch
 RESOLVE_METHODS = UNSAFE, GADGET, MAX_MARGIN = "unsafe", "gadget", "max-margin"  # see `kilt.solve.resolve`
-OF_PLAYERS = {"cards": "IR-KE-KO 169-200-200-200", "actions": "50%, 1x, a"}  # may differ between them, with examples
 
 
 @dataclass(frozen=True)
@@ -80,6 +79,14 @@ class SolverConfig(Record):
         return self.iterations or None, 60 * self.minutes or None
 
 
+def _require_engine(name: str) -> None:
+    """Raise EngineError if there is no engine of the given name. An empty name stands for none."""
+    if name:
+        from kilt.engines import require_engine  # imported only by runs that use an engine
+
+        require_engine(name)
+
+
 @dataclass(frozen=True)
 class EngineConfig(Record):
     """Settings for solving with several worker processes: section ``[engine]`` of a configuration.
@@ -106,13 +113,13 @@ class EngineConfig(Record):
     ERROR_CLASS: ClassVar[type[KiltError]] = RunError
     DISPLAY_NAME: ClassVar[str] = "[engine]"
 
-    name: str = ""
+    name: str = checked("", _require_engine)
     blades: int = bounded(2, 1)
     address: str = ""
     batch: int = bounded(0, 0, MOST_DEALS)
     boards: int = 0
     samples: int = 0
-    below: tuple[int, ...] = ()
+    below: tuple[int, ...] = bounded((), 1)
 
     if TYPE_CHECKING:  # callers may pass simpler types than the fields hold
 
@@ -126,19 +133,6 @@ class EngineConfig(Record):
             samples: int = 0,
             below: int | Sequence[int] = (),
         ) -> None: ...
-
-    def __post_init__(self) -> None:
-        below: object = self.below
-        if isinstance(below, int) and not isinstance(below, bool):
-            below = (below,) if below else ()
-        object.__setattr__(self, "below", tuple(below) if isinstance(below, list) else below)
-        super().__post_init__()
-        if any(isinstance(number, bool) or number < 1 for number in self.below):
-            raise RunError(f"`below` in [engine] is {list(self.below)}: give 1 or more for each level below the first")
-        if self.name:
-            from kilt.engines import require_engine  # imported only by runs that use an engine
-
-            require_engine(self.name)
 
     @property
     def levels(self) -> tuple[int, ...]:
@@ -234,13 +228,6 @@ class ResolveConfig(Record):
             boards: int = 24,
         ) -> None: ...
 
-    def __post_init__(self) -> None:
-        for name in ("rounds", "limited"):
-            rounds: object = getattr(self, name)
-            said = (rounds,) if isinstance(rounds, str) else tuple(rounds) if isinstance(rounds, list) else rounds
-            object.__setattr__(self, name, said)
-        super().__post_init__()
-
     @property
     def clock(self) -> float:
         """The time limit of a decision in seconds, or 0 for no limit."""
@@ -316,11 +303,11 @@ class Config(Record):
     EXAMPLE: ClassVar[str] = '`game = "leduc"` with `cards = "lossless"`'
 
     game: str
-    cards: tuple[str, ...] = ()
+    cards: tuple[str, ...] = for_players("IR-KE-KO 169-200-200-200")
     opponent_cards: str = field(default="", kw_only=True)
-    actions: tuple[str, ...] = ()
+    actions: tuple[str, ...] = for_players("50%, 1x, a")
     near: float = bounded(0.8, 0, 1)
-    tilt: tuple[float, ...] = ()
+    tilt: tuple[float, ...] = bounded((), -100)
     solver: SolverConfig = field(default_factory=SolverConfig)
     engine: EngineConfig = field(default_factory=EngineConfig)
     agent: AgentConfig = field(default_factory=AgentConfig)
@@ -344,15 +331,6 @@ class Config(Record):
             *,
             opponent_cards: str = "",
         ) -> None: ...
-
-    def __post_init__(self) -> None:
-        for name, example in OF_PLAYERS.items():
-            object.__setattr__(self, name, _texts(name, getattr(self, name), example))
-        object.__setattr__(self, "tilt", _numbers("tilt", self.tilt))
-        for name, kind in SECTIONS.items():
-            if not isinstance(said := getattr(self, name), kind):
-                object.__setattr__(self, name, record_of(kind, said))
-        super().__post_init__()
 
 
 SECTIONS: dict[str, type[Record]] = {
@@ -384,7 +362,7 @@ def read_config(path: str | Path) -> Config:
     path = Path(path)
     said = _beside(read_toml(path, RunError), path.parent)
     try:
-        return config_of(said)
+        return record_of(Config, said)
     except RunError as error:
         raise RunError(f"{path}: {error}") from None
 
@@ -410,43 +388,12 @@ def config_of(data: Mapping[str, Any]) -> Config:
 
 
 def find_config(what: object) -> Config | None:
-    """Return the configuration in an object, a mapping or a TOML file, or None if `what` is a game."""
-    if isinstance(what, Mapping):
-        return config_of(what)
+    """Return the configuration that an object, a mapping or a TOML file contains; None if `what` is a game."""
     if isinstance(what, Config):
         return what
-    return read_config(Path(what)) if isinstance(what, str | Path) and str(what).endswith(".toml") else None
-
-
-def changed(config: Config, values: Mapping[str, object]) -> Config:
-    """Return a copy of a configuration with new values for some keys, such as "solver.seed".
-
-    None leaves a key unchanged. Raises RunError for workers without an engine, even if there are as many as by default.
-    """
-    config = replaced(config, values)
-    key = next((key for key, value in values.items() if key.startswith("engine.") and value is not None), None)
-    if key and not config.engine.name:
-        from kilt.engines import ENGINES  # imported only by runs that set workers
-
-        key, names = key.removeprefix("engine."), ", ".join(ENGINES)
-        raise RunError(f"`{key}` in [engine] needs an `engine`: give its `name`, one of {names}")
-    return config
-
-
-def _texts(name: str, said: object, example: str) -> tuple[str, ...]:
-    """Return a setting of both players as a tuple: one text for both, or one text for each player."""
-    texts = [said] if isinstance(said, str) else said
-    if isinstance(texts, list | tuple) and len(texts) <= 2 and all(isinstance(one, str) for one in texts):
-        return tuple(dict.fromkeys(texts))
-    raise RunError(f"`{name}` is {said!r}: give a text such as {example!r}, or a list of one for each player")
-
-
-def _numbers(name: str, said: object) -> tuple[float, ...]:
-    """Return a setting as a tuple of floats. Raises RunError if it is not a list of numbers."""
-    plain = isinstance(said, list | tuple) and not any(isinstance(one, bool) for one in said)
-    if isinstance(said, list | tuple) and plain and all(isinstance(one, int | float) for one in said):
-        return tuple(map(float, said))
-    raise RunError(f"`{name}` is {said!r}: give a list of numbers, such as [7, 0, 0, 7]")
+    if isinstance(what, str | Path):
+        return read_config(what) if str(what).endswith(".toml") else None
+    return config_of(what) if isinstance(what, Mapping) else None
 
 
 def _beside(said: dict[str, Any], folder: Path) -> dict[str, Any]:

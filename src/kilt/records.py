@@ -20,8 +20,8 @@ from __future__ import annotations
 import re
 import textwrap
 import tomllib
-from collections.abc import Iterable, Mapping
-from dataclasses import MISSING, asdict, dataclass, field, fields, replace
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import MISSING, Field, asdict, dataclass, field, fields, replace
 from inspect import getdoc
 from math import inf
 from pathlib import Path
@@ -30,21 +30,21 @@ from typing import Any, ClassVar, TypeVar, get_args, get_origin, get_type_hints
 from kilt.errors import KiltError, shortened
 
 T = TypeVar("T", bound="Record")
-# The accepted types of a scalar, and their description.
-SCALARS: dict[type, tuple[tuple[type, ...], str]] = {
-    str: ((str,), "a text"),
-    bool: ((bool,), "true or false"),
-    int: ((int,), "a whole number"),
-    float: ((int, float), "a number"),
+# The accepted types of a scalar, its description, and that of a list of such scalars.
+SCALARS: dict[type, tuple[tuple[type, ...], str, str]] = {
+    str: ((str,), "a text", "a list of texts"),
+    bool: ((bool,), "true or false", "a list of true and false"),
+    int: ((int,), "a whole number", "a list of whole numbers"),
+    float: ((int, float), "a number", "a list of numbers"),
 }
 MOST = 2**63 - 1
 _HINTS: dict[type, dict[str, Any]] = {}  # types of fields by record and name: annotations take long to evaluate
 
 
 def bounded(default: Any, least: float, most: float = MOST) -> Any:
-    """Declare a field of a record whose value is a number between two bounds.
+    """Declare a field of a record whose value is a number between two bounds, or a tuple of such numbers.
 
-    By default, `least` is 0. Integers have 64 bits, as in TOML.
+    By default, `least` is 0 for a number. Integers have 64 bits, as in TOML.
     """
     return field(default=default, metadata={"least": least, "most": most})
 
@@ -54,9 +54,22 @@ def chosen(default: Any, among: Iterable[str]) -> Any:
     return field(default=default, metadata={"among": tuple(among)})
 
 
+def checked(default: Any, check: Callable[[Any], None]) -> Any:
+    """Declare a field of a record whose value is checked by a function, which raises an error."""
+    return field(default=default, metadata={"check": check})
+
+
+def for_players(example: str) -> Any:
+    """Declare a field of a record with one text for both players, or a list of one for each, such as `example`."""
+    return field(default=(), metadata={"example": example})
+
+
 @dataclass(frozen=True)
 class Record:
-    """Base class of frozen dataclasses that check their values and can be written as TOML."""
+    """Base class of records: frozen dataclasses that check their values, and can be written as TOML.
+
+    The value of a record field may be given as a mapping, and that of a tuple as a list, or as its only element.
+    """
 
     ERROR_CLASS: ClassVar[type[KiltError]]  # the error class
     DISPLAY_NAME: ClassVar[str]  # its name in error messages
@@ -64,7 +77,9 @@ class Record:
 
     def __post_init__(self) -> None:
         for one in fields(self):
-            _require(type(self), one.name, getattr(self, one.name))
+            value = _stored(type(self), one, getattr(self, one.name))
+            object.__setattr__(self, one.name, value)
+            _require(type(self), one, value)
 
     def toml(self) -> str:
         """Return the record as TOML text, from which it can be parsed again."""
@@ -104,7 +119,7 @@ def record_of(kind: type[T], data: object) -> T:
         raise kind.ERROR_CLASS(
             f"{' and '.join(missing)} must be given in {kind.DISPLAY_NAME}: {kind.EXAMPLE} shows how"
         )
-    return kind(**{name: _inner(kind, name, value) for name, value in data.items()})
+    return kind(**data)
 
 
 def replaced(record: T, values: Mapping[str, object]) -> T:
@@ -118,22 +133,19 @@ def replaced(record: T, values: Mapping[str, object]) -> T:
     (1, 3)
     """
     _require_known(type(record), {key.partition(".")[0] for key in values})
-    own: dict[str, Any] = {}
+    given = {key: value for key, value in values.items() if value is not None}
+    found = replace(record, **{key: value for key, value in given.items() if "." not in key})
     inner: dict[str, dict[str, object]] = {}
-    for key, value in values.items():
-        name, dot, rest = key.partition(".")
-        if value is None:
-            continue
+    for name, dot, rest in (key.partition(".") for key in given):
         if dot:
-            inner.setdefault(name, {})[rest] = value
-        else:
-            own[name] = _inner(type(record), name, value)
+            inner.setdefault(name, {})[rest] = given[name + dot + rest]
+    sections: dict[str, Any] = {}
     for name, some in inner.items():
-        section = own.get(name, getattr(record, name))
+        section = getattr(found, name)
         if not isinstance(section, Record):
             raise record.ERROR_CLASS(f"`{name}` in {record.DISPLAY_NAME} has no keys of its own: set {name} itself")
-        own[name] = replaced(section, some)
-    return replace(record, **own)
+        sections[name] = replaced(section, some)
+    return replace(found, **sections)
 
 
 def parsed(kind: type[Record], name: str, text: str) -> object:
@@ -229,47 +241,69 @@ def _hint(kind: type[Record], name: str) -> tuple[Any, bool]:
     return (get_args(hint)[0], True) if get_origin(hint) is tuple else (hint, False)
 
 
-def _inner(kind: type[Record], name: str, value: object) -> object:
-    """Return the value of a field, with data of records converted to records."""
-    hint, several = _hint(kind, name)
-    if not issubclass(hint, Record) or isinstance(value, hint):
-        return value
+def _stored(kind: type[Record], own: Field[Any], value: object) -> object:
+    """Return the value of a field as a record stores it: records from mappings, and tuples from lists.
+
+    Values of other types are returned unchanged, and refused later.
+    """
+    hint, several = _hint(kind, own.name)
     if not several:
-        return record_of(hint, value)
-    if not isinstance(value, list | tuple | Mapping):
-        return value  # refused later
+        return record_of(hint, value) if issubclass(hint, Record) and not isinstance(value, hint) else value
+    if example := own.metadata.get("example"):
+        texts = [value] if isinstance(value, str) else value
+        if isinstance(texts, list | tuple) and len(texts) <= 2 and all(isinstance(one, str) for one in texts):
+            return tuple(dict.fromkeys(texts))
+        raise kind.ERROR_CLASS(
+            f"`{own.name}` is {value!r}: give a text such as {example!r}, or a list of one for each player"
+        )
+    if isinstance(value, Mapping if issubclass(hint, Record) else SCALARS[hint][0]):
+        value = [] if value == 0 else [value]
+    if not isinstance(value, list | tuple):
+        return value
+    if not issubclass(hint, Record):
+        return tuple(float(one) if hint is float and _fits(float, one) else one for one in value)
     made = []
-    for number, one in enumerate([value] if isinstance(value, Mapping) else value, start=1):
+    for number, one in enumerate(value, start=1):
+        data = isinstance(value, list) or isinstance(one, Mapping)
         try:
-            made.append(one if isinstance(one, hint) else record_of(hint, one))
+            made.append(record_of(hint, one) if data and not isinstance(one, hint) else one)
         except hint.ERROR_CLASS as error:
-            raise hint.ERROR_CLASS(f"{name.removesuffix('s')} {number}: {error}") from None
+            raise hint.ERROR_CLASS(f"{own.name.removesuffix('s')} {number}: {error}") from None
     return tuple(made)
 
 
-def _require(kind: type[Record], name: str, value: object) -> None:
+def _fits(hint: Any, value: object) -> bool:
+    """Return whether a value has the type of a field, or of an element of a tuple."""
+    if issubclass(hint, Record):
+        return isinstance(value, hint)
+    return isinstance(value, SCALARS[hint][0]) and (hint is bool or not isinstance(value, bool))
+
+
+def _require(kind: type[Record], own: Field[Any], value: Any) -> None:
     """Raise the error class of a record if the value of a field has a wrong type or is out of bounds."""
-    (own,) = [one for one in fields(kind) if one.name == name]
-    hint, several = _hint(kind, name)
-    least, most = own.metadata.get("least", 0), own.metadata.get("most", MOST)
-    stands = f"`{name}` in {kind.DISPLAY_NAME} is {shortened(repr(value))}"
-    if several:
-        if not isinstance(value, tuple) or not all(isinstance(one, hint) for one in value):
-            raise kind.ERROR_CLASS(f"{stands}: it takes a list")
-        if len(value) < least:
+    hint, several = _hint(kind, own.name)
+    stands = f"`{own.name}` in {kind.DISPLAY_NAME} is {shortened(repr(value))}"
+    is_record, elements = issubclass(hint, Record), value if several else (value,)
+    if not isinstance(elements, tuple) or not all(_fits(hint, one) for one in elements):
+        one, many = (f"the values of {hint.DISPLAY_NAME}", "a list") if is_record else SCALARS[hint][1:]
+        raise kind.ERROR_CLASS(f"{stands}: it takes {many if several else one}")
+    if is_record:
+        if len(elements) < (least := own.metadata.get("least", 0)):
             raise kind.ERROR_CLASS(f"{stands}: give {least} or more")
-    elif issubclass(hint, Record):
-        if not isinstance(value, hint):
-            raise kind.ERROR_CLASS(f"{stands}: it takes the values of {hint.DISPLAY_NAME}")
-    else:
-        types, words = SCALARS[hint]
-        if not isinstance(value, types) or (isinstance(value, bool) and hint is not bool):
-            raise kind.ERROR_CLASS(f"{stands}: it takes {words}")
-        if hint is float and most < MOST and not least <= value <= most:
-            raise kind.ERROR_CLASS(f"{stands}: give {least:g} to {most:g}")
-        if isinstance(value, int | float) and not least <= value < inf:
-            raise kind.ERROR_CLASS(f"{stands}: give {least} or more")
-        if isinstance(value, int) and value > most:
-            raise kind.ERROR_CLASS(f"{stands}: give {most:,} at most")
-        if (among := own.metadata.get("among")) and value not in (own.default, *among):
+        return
+    for one in elements:
+        if hint in (int, float) and (fault := _out_of_bounds(one, hint, **own.metadata)):
+            raise kind.ERROR_CLASS(f"{stands}: {fault}")
+        if (among := own.metadata.get("among")) and one not in (own.default, *among):
             raise kind.ERROR_CLASS(f"{stands}: use one of {', '.join(among)}")
+    if check := own.metadata.get("check"):
+        check(value)
+
+
+def _out_of_bounds(value: float, hint: Any, least: float = 0, most: float = MOST, **_: object) -> str:
+    """Return what to give instead of a number that is out of bounds, or an empty text."""
+    if hint is float and most < MOST:
+        return "" if least <= value <= most else f"give {least:g} to {most:g}"
+    if not least <= value < inf:
+        return f"give {least} or more"
+    return f"give {most:,} at most" if isinstance(value, int) and value > most else ""

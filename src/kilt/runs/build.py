@@ -12,8 +12,9 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from kilt.config import DEFAULT_ALGORITHM, Config, SolverConfig, changed, find_config, read_config
+from kilt.config import DEFAULT_ALGORITHM, Config, SolverConfig, find_config, read_config
 from kilt.cost import Cost
+from kilt.engines import ENGINES
 from kilt.errors import RunError
 from kilt.games.game import Game
 from kilt.records import replaced
@@ -118,7 +119,7 @@ def spec_of(
         values = {**values, "solver.algorithm": against.algorithm(str(base))}
         if config.cards:
             values |= {"counter.model": MODEL, "counter.p": against.p, "counter.confidence": against.confidence}
-    config = changed(config, values)
+    config = _changed(config, values)
     if config.cards:
         return resolve(config, folder, against)
     return WholeSpec.of(config, game=game, algorithm=algorithm, against=against)  # type: ignore[arg-type]
@@ -136,7 +137,17 @@ def spec_in(folder: Path, values: Mapping[str, object] = NOTHING) -> RunPlan | W
     config = read_config(folder / CONFIG)
     if RunFolder.has_run(folder):
         config = replaced(config, {"solver.device": RunFolder.open(folder).device})
-    return resolve(changed(config, values), folder)
+    return resolve(_changed(config, values), folder)
+
+
+def _changed(config: Config, values: Mapping[str, object]) -> Config:
+    """Return a configuration with other values for some keys. Raises RunError for workers without an engine."""
+    config = replaced(config, values)
+    key = next((key for key, value in values.items() if key.startswith("engine.") and value is not None), None)
+    if key and not config.engine.name:
+        key, names = key.removeprefix("engine."), ", ".join(ENGINES)
+        raise RunError(f"`{key}` in [engine] needs an `engine`: give its `name`, one of {names}")
+    return config
 
 
 def resume(folder: Path, *, budget: Budget | None = None) -> Run:

@@ -148,8 +148,6 @@ class Spot(Record, Drawable):
         ) -> None: ...
 
     def __post_init__(self) -> None:
-        for name in ("bets", "locks"):
-            object.__setattr__(self, name, _several(getattr(self, name)))
         object.__setattr__(self, "ranges", self._texts(self.ranges))
         super().__post_init__()
         if not self.limit:
@@ -390,11 +388,6 @@ class Spot(Record, Drawable):
         """The number of hands in each player's range."""
         first, second = np.count_nonzero(self.subgame.weights, axis=1).tolist()
         return first, second
-
-
-def _several(said: object) -> object:
-    """Return a tuple, made from a list or from a single text."""
-    return (said,) if isinstance(said, str) else tuple(said) if isinstance(said, list) else said
 
 
 @dataclass(frozen=True)
