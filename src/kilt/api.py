@@ -23,6 +23,7 @@ from kilt.errors import GameError, RunError, file_errors
 from kilt.games import load_game, ready_made_games
 from kilt.games.game import Game
 from kilt.games.holdem import Holdem
+from kilt.runs.answers import answer_spec
 from kilt.runs.budget import Step, make_budget
 from kilt.runs.build import What, build, spec_in, spec_of
 from kilt.runs.plan import RunPlan, resolve
@@ -333,7 +334,9 @@ def start_run(
         raise RunError("a spot cannot be solved in steps: call `kilt.solve(spot)` or `spot.solve()`, with `on_step`")
     name, own = (algorithm, None) if isinstance(algorithm, str | None) else (None, algorithm)
     values = {"solver.algorithm": name, "solver.seed": seed, "solver.threads": threads, "solver.device": device}
-    spec = spec_of(what, values, algorithm=own, against=against)
+    if own and against:
+        raise RunError("a counter-strategy needs an algorithm by name: use cfr, cfr+, linear or dcfr")
+    spec = answer_spec(what, against, values) if against else spec_of(what, values, algorithm=own)
     budget = make_budget(iterations, seconds, target, spec.game)
     return build(spec, Path(folder) if folder else None, budget=budget, tick=tick)
 

@@ -65,9 +65,9 @@ def counter(
     from kilt.cli.model import count_model, print_counted
     from kilt.errors import RunError
     from kilt.games import ready_made_games
-    from kilt.runs.answers import exploitation
+    from kilt.runs.answers import answer_spec, exploitation
     from kilt.runs.budget import make_budget
-    from kilt.runs.build import build, spec_of
+    from kilt.runs.build import build
     from kilt.runs.plan import RunPlan
     from kilt.solve.counter import DEFAULT_CONFIDENCE, Against
     from kilt.strategy.model import OpponentModel
@@ -97,7 +97,7 @@ def counter(
             print_counted(counted, None, as_json=False)
     base = what if what in ready_made_games() else _same_game(what)
     values = {"solver.algorithm": algorithm, "solver.seed": seed, "solver.threads": threads}
-    specs = [spec_of(base, values, against=Against(seen, share, trust)) for share in shares]
+    specs = [answer_spec(base, Against(seen, share, trust), values) for share in shares]
     if several:
         for spec, place in zip(specs, folders, strict=True):
             if isinstance(spec, RunPlan):

@@ -1,25 +1,30 @@
-"""Compute several counter-strategies to an opponent model in parallel, one per worker process.
+"""Compute counter-strategies to an opponent model, or several in parallel, one in each worker process.
 
-Each run begins in this process, which writes its folder, and is finished by the next free worker. If a worker is lost,
-another one resumes the run from its last checkpoint, and gets the same strategy.
+Of several, each run begins in this process, which writes its folder, and is finished by the next free worker. If a
+worker is lost, another one resumes the run from its last checkpoint, and gets the same strategy.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
+from kilt.config import DEFAULT_ALGORITHM, find_config
 from kilt.engines import Engine
 from kilt.evaluate.head_to_head import AGAINST_FIXED, AbstractStrategy, expected_winnings
 from kilt.evaluate.stats import Estimate, estimate_mean
 from kilt.runs.budget import Budget, Step
-from kilt.runs.build import resume
+from kilt.runs.build import What, resume, spec_of
+from kilt.runs.folder import MODEL
+from kilt.runs.plan import RunPlan
 from kilt.runs.run import Run
+from kilt.runs.spec import NOTHING, WholeSpec
 from kilt.solve.abstract_problem import AbstractProblem
+from kilt.solve.counter import Against
 
 
 class SolvedAnswer(NamedTuple):
@@ -28,6 +33,20 @@ class SolvedAnswer(NamedTuple):
     last: Step
     exploitability_mbb: float  # of its average strategy, in mbb/g; nan if unknown
     exploitation: Estimate  # win rate against the model: see `exploitation`
+
+
+def answer_spec(what: What, against: Against, values: Mapping[str, object] = NOTHING) -> RunPlan | WholeSpec:
+    """Return the specification of a run that computes a counter-strategy to an opponent.
+
+    The parameters are those of `spec_of`. The algorithm of the configuration is the one that the counter-strategy is
+    computed by, such as "cfr+".
+    """
+    config = find_config(what)
+    base = values.get("solver.algorithm") or (config.solver.algorithm if config else DEFAULT_ALGORITHM)
+    values = {**values, "solver.algorithm": against.algorithm(str(base))}
+    if config and config.cards:
+        values |= {"counter.model": MODEL, "counter.p": against.p, "counter.confidence": against.confidence}
+    return spec_of(config or what, values, against=against)
 
 
 def solve_answers(

@@ -19,7 +19,7 @@ from kilt.errors import RunError
 from kilt.games.game import Game
 from kilt.records import replaced
 from kilt.runs.budget import Budget
-from kilt.runs.folder import CONFIG, MODEL, RunFolder
+from kilt.runs.folder import CONFIG, RunFolder
 from kilt.runs.plan import RunPlan, resolve
 from kilt.runs.run import Run
 from kilt.runs.spec import NOTHING, Spec, Tick, WholeSpec, silent
@@ -102,23 +102,16 @@ def spec_of(
     algorithm : Variant or Algorithm, optional
         A row of discounts for CFR, or a custom algorithm, to solve a game without abstraction.
     against : Against, optional
-        The opponent that a counter-strategy exploits.
+        The opponent that a counter-strategy exploits: see `kilt.runs.answers.answer_spec`.
     folder : Path, optional
         Folder of a run that was killed at its start, whose card abstractions are continued.
     """
     config = find_config(what)
     if config and algorithm:
         raise RunError("a configuration needs an algorithm by name, so that its run can be resumed")
-    if algorithm and against:
-        raise RunError("a counter-strategy needs an algorithm by name: use cfr, cfr+, linear or dcfr")
     game = None if config or isinstance(what, str | Path) else what
     if config is None:
         config = Config("" if game else str(what), solver=SolverConfig(algorithm=DEFAULT_ALGORITHM))
-    if against:
-        base = values.get("solver.algorithm") or config.solver.algorithm
-        values = {**values, "solver.algorithm": against.algorithm(str(base))}
-        if config.cards:
-            values |= {"counter.model": MODEL, "counter.p": against.p, "counter.confidence": against.confidence}
     config = _changed(config, values)
     if config.cards:
         return resolve(config, folder, against)
