@@ -23,6 +23,7 @@ from kilt.config import (
     parse_config,
     read_config,
 )
+from kilt.cost import Cost
 from kilt.errors import AbstractionError, EngineError, RunError
 from kilt.play.slumbot import ClientConfig
 from kilt.records import field_descriptions, replaced
@@ -145,6 +146,15 @@ def test_keys_that_a_run_would_not_read_are_refused(tmp_path, said, words):
     assert words in str(caught.value)
     (tmp_path / CONFIG).write_text(config_of(LEDUC | said).toml())  # a run of an earlier version has such keys
     assert resolve(config_of(LEDUC | said), tmp_path).config == config_of(LEDUC | said)
+
+
+def test_memory_for_re_solving_is_asked_for_when_a_run_begins(tmp_path, monkeypatch):
+    """A plan can be made, and its cost estimated, on a machine where its agent could not play."""
+    plan = resolve(config_of(LEDUC | {"resolve": {"rounds": "round 2", "bets": "1x"}}))
+    monkeypatch.setattr("kilt.search.settings.cost_of", lambda *which: Cost(10**15, what="re-solving", remedy="rest"))
+    assert plan.cost().fits
+    with pytest.raises(RunError, match=r"re-solving takes 1,000,000\.0 GB of memory, and .* are available: rest"):
+        plan.require_room(tmp_path / "run")
 
 
 def test_keys_of_external_sampling_are_read():

@@ -29,13 +29,12 @@ from kilt.engines import Engine, engine_named
 from kilt.errors import RunError
 from kilt.games import load_game
 from kilt.games.holdem import Holdem
-from kilt.games.size import size_of
 from kilt.games.tilt import tilt_game
 from kilt.records import replaced
 from kilt.runs.budget import Budget
 from kilt.runs.folder import CONFIG, MODEL, RunFolder, RunIdentity
 from kilt.runs.spec import Spec, Tick
-from kilt.search.settings import require_settings
+from kilt.search.settings import require_rounds, require_settings
 from kilt.solve.abstract_methods import AbstractMethod
 from kilt.solve.abstract_problem import AbstractProblem
 from kilt.solve.counter import Against
@@ -47,7 +46,7 @@ from kilt.solve.spec import AbstractSpec, Cards
 from kilt.strategy.blueprint import OPPONENT_CARDS, card_folders
 from kilt.strategy.postprocess import rule_named
 from kilt.strategy.translate import mapping_named
-from kilt.tree.betting import MOST_NODES, betting_size
+from kilt.tree.betting import betting_size
 
 
 @dataclass(frozen=True)
@@ -145,6 +144,8 @@ class RunPlan(AbstractSpec, Spec):
                 require_packages(cards.plan, own)
         self.method.require_device(self)
         self.method.require_cards(self)
+        if self.config.resolve.rounds:
+            require_settings(self.config.resolve, self.game)
         if self.device != CPU:
             gpu.require_gpu()
         return self.cost().require(folder)
@@ -310,7 +311,7 @@ def resolve(config: Config, folder: Path | None = None, against: Against | None 
     rule_named(config.agent.post)
     mapping_named(config.agent.translation)
     if config.resolve.rounds:
-        require_settings(config.resolve, game)
+        require_rounds(config.resolve, game)
     algorithm = algorithm_named(config.solver.algorithm)
     method = algorithm.abstract
     if not (folder and (folder / CONFIG).is_file()):  # runs of earlier versions may have such keys
@@ -318,8 +319,6 @@ def resolve(config: Config, folder: Path | None = None, against: Against | None 
     if game.rules.betting == "limit" and config.actions:
         raise RunError(f"{game.name} has bets of one size: leave out `actions`")
     menu = ActionAbstraction(config.actions, config.near) if config.actions else None
-    if game.rules.betting == "nolimit" and menu is None and size_of(game.rules).actions.total >= MOST_NODES:
-        raise RunError(f"{game.name} has too many bets to take them all: give `actions`, such as '50%, 1x, a; 1x, a'")
     betting_size(game, menu)  # abstractions that are too large are refused before hands are counted
     deal = Deal.from_game(game)
     names, players = [*config.cards, *filter(None, [config.opponent_cards])], len(config.cards)

@@ -35,7 +35,7 @@ from kilt.solve.abstract_methods import SAMPLING_KEYS, first_set
 from kilt.solve.counter import Against
 from kilt.solve.forms import FittedGame, choose_form
 from kilt.solve.problem import CPU, FLAT, VECTOR, FlatProblem, Problem, VectorProblem, precision_of
-from kilt.solve.registry import Algorithm, algorithm_named, make_solver
+from kilt.solve.registry import Algorithm, algorithm_of, make_solver
 from kilt.solve.solver import Solver, scheduled
 from kilt.solve.tables.disk_strategy import DiskProblem
 from kilt.solve.variants import Variant
@@ -230,13 +230,13 @@ class WholeSpec(Spec):
 
     @property
     def name(self) -> str:
-        """Return the algorithm's name for messages and for the run's identity."""
-        return self.algorithm if isinstance(self.algorithm, str) else algorithm_named(self.algorithm).what
+        """Return the name of the algorithm, as used in messages and in the run's identity."""
+        return self.algorithm if isinstance(self.algorithm, str) else algorithm_of(self.algorithm).what
 
     @property
     def exact(self) -> bool:
-        """Return whether the algorithm finishes in one step, as linear programming does."""
-        return algorithm_named(self.algorithm).exact
+        """Return whether the algorithm finishes after one step, as linear programming does."""
+        return algorithm_of(self.algorithm).exact
 
     @property
     def given(self) -> str | Game:

@@ -6,7 +6,7 @@ from math import comb
 
 import numpy as np
 
-from kilt.abstraction.actions import ActionAbstraction, actions_of
+from kilt.abstraction.actions import ActionAbstraction
 from kilt.config import ResolveConfig
 from kilt.cost import Cost
 from kilt.errors import PlayError
@@ -22,14 +22,22 @@ def menu_of(settings: ResolveConfig, first_round: int, game: Holdem) -> ActionAb
     """
     if game.rules.betting == "limit":
         return None
-    return actions_of("/" * first_round + settings.bets, settings.near)
+    return ActionAbstraction(("/" * first_round + settings.bets,), settings.near)
 
 
 def require_settings(settings: ResolveConfig, game: Holdem) -> None:
-    """Raise PlayError if an agent with these settings cannot re-solve subgames of a game.
+    """Raise an error if an agent with the given settings cannot re-solve subgames of a game.
 
-    Raises RunError if the largest subgame does not fit into memory.
+    It is a PlayError or AbstractionError for a wrong setting, and a RunError if the largest subgame does not fit into
+    memory.
     """
+    require_rounds(settings, game)
+    for r in sorted(map(game.rules.round_names.index, settings.rounds)):
+        cost_of(settings, game, r).require()
+
+
+def require_rounds(settings: ResolveConfig, game: Holdem) -> None:
+    """Raise PlayError if a game lacks rounds that the settings name, or AbstractionError if bet sizes are wrong."""
     rules = game.rules
     later = rules.round_names[1:]
     if not later:
@@ -46,8 +54,7 @@ def require_settings(settings: ResolveConfig, game: Holdem) -> None:
             )
     if not settings.rounds:
         raise PlayError(f"`resolve` names no round: use one of {', '.join(later)}, or several")
-    for r in sorted(map(rules.round_names.index, settings.rounds)):
-        cost_of(settings, game, r).require()
+    menu_of(settings, 1, game)
 
 
 def cost_of(settings: ResolveConfig, game: Holdem, first_round: int) -> Cost:

@@ -44,7 +44,7 @@ from kilt.solve.problem import (
     float_type,
     require_device,
 )
-from kilt.solve.registry import ALGORITHMS, Algorithm, algorithm_named
+from kilt.solve.registry import ALGORITHMS, Algorithm, algorithm_of
 from kilt.solve.tables.disk import PACKED
 from kilt.solve.tables.disk_strategy import DiskProblem
 from kilt.solve.tables.two_bytes import TwoByteProblem
@@ -138,7 +138,7 @@ def choose_form(
     """
     if not 1 <= threads <= MOST_THREADS:
         raise RunError(f"the number of threads is {shortened(str(threads))}: use 1 or more, and {MOST_THREADS} at most")
-    entry = None if algorithm is None else algorithm_named(algorithm)
+    entry = None if algorithm is None else algorithm_of(algorithm)
     called = algorithm if isinstance(algorithm, str) else entry and entry.what
     if entry and not entry.whole:
         raise RunError(f"{called} solves abstract games alone: give a configuration with `cards`")

@@ -398,19 +398,23 @@ COUNTERS: dict[str, Algorithm] = {
 }
 
 
-def algorithm_named(name: str | Variant | Algorithm) -> Algorithm:
+def algorithm_of(algorithm: str | Variant | Algorithm) -> Algorithm:
+    """Return an algorithm that is given by name, as a row of discounts for CFR, or as a custom `Algorithm`."""
+    if isinstance(algorithm, Algorithm):
+        return algorithm
+    if isinstance(algorithm, Variant):
+        return Algorithm(f"cfr{tuple(algorithm)}", _full_width(algorithm))
+    return algorithm_named(algorithm)
+
+
+def algorithm_named(name: str) -> Algorithm:
     """Return the algorithm with a given name.
 
-    A custom `Algorithm` is returned unchanged. ``cfr+:compact`` is CFR+ with tables of two bytes, ``dcfr+:disk``
-    discounted CFR+ with tables on disk, ``cfr+disk:average`` CFR+ on disk with an average, ``cfr-br:2`` CFR-BR with a
-    trunk of two rounds, ``cfr-br:2:linear`` the same by linear CFR, ``pcs:cfr+`` public chance sampling with CFR+,
-    ``joint:cfr`` CFR by joint tables, ``dbr:external`` a data-biased response by external sampling, and so on. A
-    `Variant` is CFR with custom discounts.
+    ``cfr+:compact`` is CFR+ with tables of two bytes, ``dcfr+:disk`` discounted CFR+ with tables on disk,
+    ``cfr+disk:average`` CFR+ on disk with an average, ``cfr-br:2`` CFR-BR with a trunk of two rounds,
+    ``cfr-br:2:linear`` the same by linear CFR, ``pcs:cfr+`` public chance sampling with CFR+, ``joint:cfr`` CFR by
+    joint tables, ``dbr:external`` a data-biased response by external sampling, and so on.
     """
-    if isinstance(name, Algorithm):
-        return name
-    if isinstance(name, Variant):
-        return Algorithm(f"cfr{tuple(name)}", _full_width(name))
     plain, _, more = name.partition(":")
     trunk, colon, variant = more.partition(":")
     if (
@@ -450,7 +454,7 @@ def make_solver(problem: Problem, algorithm: str | Variant | Algorithm, seed: in
     seed : int
         Random seed, for algorithms that sample.
     """
-    entry = algorithm_named(algorithm)
+    entry = algorithm_of(algorithm)
     if problem.form not in entry.make:
         fitting = [name for name, other in ALGORITHMS.items() if problem.form in other.make]
         called = algorithm if isinstance(algorithm, str) else entry.what

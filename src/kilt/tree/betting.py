@@ -373,7 +373,8 @@ class _TooManyError(GameError):
 
     def __init__(self, game: Game, most_nodes: int) -> None:
         super().__init__(
-            f"the betting tree of {game.name} has more than {most_nodes:,} nodes: use a menu with fewer bet sizes"
+            f"the betting tree of {game.name} has more than {most_nodes:,} nodes: use fewer bet sizes; in a "
+            "configuration without bet sizes, give `actions`, such as '50%, 1x, a; 1x, a'"
         )
 
 
