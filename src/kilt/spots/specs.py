@@ -17,7 +17,6 @@ from kilt.records import read_toml
 from kilt.runs.build import What, spec_in, spec_of
 from kilt.runs.folder import RunFolder
 from kilt.runs.spec import NOTHING, Spec
-from kilt.solve.problem import CPU
 from kilt.spots.saved import read_spot, require_kept
 from kilt.spots.spot import Spot, SpotSpec
 
@@ -43,12 +42,13 @@ def spec_for(what: What | Spot, values: Mapping[str, object] = NOTHING) -> Spec:
     """
     path = Path(what) if isinstance(what, str | Path) and what not in ready_made_games() else None
     spot = what if isinstance(what, Spot) else _spot_at(path)
-    given = {key: value for key, value in values.items() if value is not None}
+    given: dict[str, Any] = {key: value for key, value in values.items() if value is not None}
     if spot:
         if key := next(iter(given.keys() - {"solver.threads", "solver.device"}), None):
             key = key.rpartition(".")[2]
             raise RunError(f"a spot has its own {key}: leave out `{key}`")
-        return _of_spot(spot, path if path and path.is_dir() else None, given)
+        begun = RunFolder.open(path) if path and path.is_dir() else None
+        return SpotSpec.of(spot, given.get("solver.threads", 1), given.get("solver.device"), begun)
     if path and path.is_dir():
         if "solver.algorithm" in given:
             raise RunError(f"{path} is a run, which has its algorithm: leave out `algorithm`")
@@ -65,16 +65,3 @@ def _spot_at(path: Path | None) -> Spot | None:
     if path and path.suffix == ".toml" and "pot" in read_toml(path, RunError):
         return read_spot(path)
     return None
-
-
-def _of_spot(spot: Spot, folder: Path | None, values: Mapping[str, Any]) -> SpotSpec:
-    """Return a spot with the settings of its solver.
-
-    If it has a folder, the algorithm and the device are from there.
-    """
-    threads, device = values.get("solver.threads", 1), values.get("solver.device")
-    if folder is None:
-        return SpotSpec(spot, threads=threads, device=device or CPU)
-    begun = RunFolder.open(folder)
-    where = device or begun.device
-    return SpotSpec(spot, begun.identity.algorithm, threads, where, stored=True, begun=True)

@@ -314,14 +314,7 @@ class Spot(Record, Drawable):
         RunError
             If the tables do not fit into memory, the folder holds something else, or there is no GPU.
         """
-        spec = SpotSpec(
-            self,
-            begun.identity.algorithm if begun else ALGORITHM,
-            threads,
-            require_device(device or (begun.device if begun else CPU)),
-            stored=bool(save or begun),
-            begun=begun is not None,
-        )
+        spec = SpotSpec.of(self, threads, device, begun, stored=save is not None)
         limits = begun.budget if begun and budget == SpotBudget() else budget.with_target_in_chips(self.pot)
         return build(spec, begun.path if begun else save, resumes=begun is not None, budget=limits)
 
@@ -414,6 +407,21 @@ class SpotSpec(Spec):
     device: str = CPU
     stored: bool = False
     begun: bool = False
+
+    @classmethod
+    def of(
+        cls,
+        spot: Spot,
+        threads: int = 1,
+        device: str | None = None,
+        begun: RunFolder | None = None,
+        *,
+        stored: bool = False,
+    ) -> SpotSpec:
+        """Create the specification of a new run, or of an earlier one, which keeps its algorithm and its device."""
+        algorithm, where = (begun.identity.algorithm, begun.device) if begun else (ALGORITHM, CPU)
+        resumes = begun is not None
+        return cls(spot, algorithm, threads, require_device(device or where), stored or resumes, resumes)
 
     @property
     def description(self) -> str:
