@@ -235,6 +235,15 @@ def in_time(seconds: float) -> str:
         return f"{1000 * seconds:,.0f} ms" if seconds >= 0.001 else f"{1000 * seconds:.2g} ms"
     if seconds < 60:
         return f"{seconds:.0f} s"
+    return elapsed(seconds) + " min" * (seconds < 7200)
+
+
+def elapsed(seconds: float) -> str:
+    """Format a duration in seconds like a clock, as minutes and seconds, or in hours or days if it is long.
+
+    >>> elapsed(10.2), elapsed(125.4), elapsed(20000)
+    ('0:10', '2:05', '6 h')
+    """
     if seconds < 7200:
-        return f"{int(seconds) // 60}:{int(seconds) % 60:02d} min"
+        return f"{int(seconds) // 60}:{int(seconds) % 60:02d}"
     return f"{seconds / 3600:,.0f} h" if seconds < 2 * 86_400 else f"{seconds / 86_400:,.0f} days"

@@ -9,7 +9,8 @@ from typing import Annotated
 
 import typer
 
-from kilt.cli.show import AsJson, duration, print_json, print_table, say
+from kilt.cli.show import AsJson, print_json, print_table, say
+from kilt.cost import in_time
 from kilt.errors import RunError
 from kilt.machine import Stopwatch
 
@@ -93,7 +94,7 @@ def status(as_json: AsJson = False) -> None:
             batch.origin,
             batch.date,
             batch.machine,
-            "" if batch.cpu_seconds is None else duration(batch.cpu_seconds),
+            "" if batch.cpu_seconds is None else in_time(batch.cpu_seconds),
         ]
         for age, result, batch in found
     ]

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from kilt.cli.show import AsJson, duration, print_error, print_json, print_table, say, watching
+from kilt.cli.show import AsJson, print_error, print_json, print_table, say, watching
+from kilt.cost import in_time
 from kilt.machine import Stopwatch
 
 if TYPE_CHECKING:
@@ -213,7 +214,7 @@ def _print_all(folder: Path, given: Mapping[str, Any], *, quick: bool, again: bo
             stopped = {"stopped": name}
             break
         seconds, cpu = watch.spent
-        say(f"{name}: done in {duration(seconds)} min, {duration(cpu)} of CPU time")
+        say(f"{name}: done in {in_time(seconds)}, {in_time(cpu)} of CPU time")
         verdicts[name] = found.verdicts
         done.append(_figures(found, verdicts[name]) | {"wall_seconds": seconds, "cpu_seconds": cpu})
     if as_json:
@@ -288,7 +289,7 @@ def _print(found: Found) -> None:
             row.found(),
             "" if row.paper is None else _difference(row.ours - row.paper),
             row.unit,
-            duration(row.seconds),
+            in_time(row.seconds),
         ]
         for row in found.rows
     ]

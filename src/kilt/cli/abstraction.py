@@ -15,7 +15,6 @@ from kilt.cli.engines import AddressOption, EngineOption, opened
 from kilt.cli.show import (
     AsJson,
     count,
-    duration,
     print_json,
     print_line,
     print_table,
@@ -24,6 +23,7 @@ from kilt.cli.show import (
     waiting,
 )
 from kilt.config import MOST_THREADS
+from kilt.cost import in_time
 from kilt.errors import shortened
 
 if TYPE_CHECKING:
@@ -199,7 +199,7 @@ def boards(
                 each, pairs = measure_comparisons(
                     identity, public, Features(identity.deal, cache_folder(), threads, tick)
                 )
-                say(f"{pairs:,} pairs of boards at {each:.3g} s: about {duration(each * pairs / threads)} in all")
+                say(f"{pairs:,} pairs of boards at {each:.3g} s: about {in_time(each * pairs / threads)} in all")
             build_abstraction(identity, folder, cache=cache_folder(), threads=threads, tick=tick, engine=found)
     except KeyboardInterrupt:
         say(f"stopped; what is known is kept in {folder}: the same command goes on")
@@ -440,7 +440,7 @@ def _print_rounds(found: CardAbstraction, run: Path, seconds: float | None, *, a
                 row["boards"],
                 *(f"{100 * row[what]:.2g} %" for what in ("smallest", "median", "largest")),
                 "" if row["distortion"] is None else f"{row['distortion']:.5g}",
-                duration(row["seconds"]),
+                in_time(row["seconds"]),
             ]
             for row in rounds
         ],

@@ -17,7 +17,6 @@ from kilt.cli.engines import AddressOption, EngineOption, opened
 from kilt.cli.show import (
     AsJson,
     ProgressBars,
-    duration,
     exit_after_signal,
     interrupts,
     print_json,
@@ -25,6 +24,7 @@ from kilt.cli.show import (
     say,
     win_rate_data,
 )
+from kilt.cost import in_time
 
 if TYPE_CHECKING:
     from kilt.games.holdem import Holdem
@@ -317,7 +317,7 @@ def _progress(total: int) -> Iterator[Callable[[str, int, int], None]]:
 
         def tick(what: str, before: int, hands: int) -> None:
             done, seconds = before + hands, max(monotonic() - begun, 1e-9)
-            said = f"{done:,} hands · {done / seconds:,.0f}/s · {duration((total - done) * seconds / done)} left"
+            said = f"{done:,} hands · {done / seconds:,.0f}/s · {in_time((total - done) * seconds / done)} left"
             bar.update(task, description=what, completed=done, said=said)
 
         yield tick

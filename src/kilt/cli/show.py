@@ -22,6 +22,7 @@ from rich.text import Text
 
 from kilt.cli import options
 from kilt.compiling import compiled_seconds, listeners
+from kilt.cost import elapsed, in_time
 
 if TYPE_CHECKING:
     from kilt.evaluate.stats import Estimate
@@ -99,15 +100,6 @@ def count(value: int) -> str:
     return f"{Decimal(value):.4e}".replace("e+", "e")
 
 
-def duration(seconds: float) -> str:
-    """Format a duration as minutes and seconds, or in hours if it is long.
-
-    >>> duration(125.4), duration(20000)
-    ('2:05', '6 h')
-    """
-    return f"{int(seconds) // 60}:{int(seconds) % 60:02d}" if seconds < 7200 else f"{seconds / 3600:,.0f} h"
-
-
 def say(text: str) -> None:
     """Print a message that is not part of the result to standard error."""
     errors.print(text, soft_wrap=True, highlight=False)
@@ -177,7 +169,7 @@ class ProgressBars(Progress):
         if self.disable and task_id == self.task_ids[0] and now >= self._due:
             self._due = now + min(max((now - self._began) / 20, self.EVERY), self.SELDOM)
             task = self.tasks[0]
-            say(f"{duration(now - self._began)} · {task.description} · {task.fields['said']}")
+            say(f"{elapsed(now - self._began)} · {task.description} · {task.fields['said']}")
 
 
 @contextmanager
@@ -191,7 +183,7 @@ def ticking() -> Iterator[Callable[[str, float], None]]:
             if what not in began:
                 began[what] = perf_counter()
             spent = perf_counter() - began[what]
-            left = f" · {duration(spent / share - spent)} left" if share > 0.05 else ""
+            left = f" · {in_time(spent / share - spent)} left" if share > 0.05 else ""
             bar.update(task, description=what, completed=share, said=f"{share:.0%}{left}")
 
         yield tick
@@ -226,13 +218,12 @@ class ProgressScreen:
         self.task = bar.add_task("", total=1.0, said="starting …")
 
     def say(self, text: str, takes: float | None = None) -> None:
-        """Print a message about the next step, with its estimated duration if known."""
-        unit = "" if takes is None or takes >= 7200 else " min"
-        say(text if takes is None else f"{text}; takes about {duration(takes)}{unit}")
+        """Print a message about the next step, with its estimated duration if that is known."""
+        say(text if takes is None else f"{text}; takes about {in_time(takes)}")
 
     def show(self, what: str, done: float, left: float | None) -> None:
         """Move the progress bar."""
-        said = "" if left is None else f"{duration(left)} left"
+        said = "" if left is None else f"{in_time(left)} left"
         if self.signals:
             said = "ending what has begun; Ctrl-C again to leave at once"
         self.bar.update(self.task, description=what, completed=done, said=f"{done:.1%} · {said}")

@@ -19,7 +19,6 @@ from kilt.cli.plan import describe_cost
 from kilt.cli.show import (
     AsJson,
     ProgressBars,
-    duration,
     interrupts,
     print_json,
     print_table,
@@ -28,6 +27,7 @@ from kilt.cli.show import (
     waiting,
 )
 from kilt.config import SPOT
+from kilt.cost import in_time
 
 if TYPE_CHECKING:
     from kilt.cost import Cost
@@ -271,7 +271,7 @@ def _progress(run: Run, steps: list[Step], standing: Callable[[Step], str]) -> I
                 said.append(standing(steps[-1]))
             left = time_left(run.budget, steps, iterations, seconds)
             if left is not None:
-                said.append(f"{duration(left)} left")
+                said.append(f"{in_time(left)} left")
             total = None if left is None else seconds + left
             bar.update(task, total=total, completed=seconds, said=" · ".join(said))
             for number, (where, busy) in enumerate(workers.how_busy() if workers else []):
