@@ -11,9 +11,10 @@ from rich.progress import TaskID
 
 from kilt.cli import options
 from kilt.cli.engines import AddressOption, EngineOption, opened
-from kilt.cli.log import UNIT, log
+from kilt.cli.log import log
 from kilt.cli.sanity import sanity
 from kilt.cli.show import (
+    UNIT,
     AsJson,
     ProgressBars,
     exit_after_signal,

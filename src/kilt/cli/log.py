@@ -11,14 +11,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from kilt.cli import options
-from kilt.cli.show import AsJson, ProgressBars, print_json, print_table, say, waiting
+from kilt.cli.show import FAULTS, UNIT, AsJson, ProgressBars, print_json, print_table, say, say_skipped, waiting
 
 if TYPE_CHECKING:
     from kilt.evaluate.log_estimates import LogEstimate, LogEstimates
     from kilt.games.holdem import Holdem
-
-UNIT = "mbb/h"
-SHOWN = 5  # lines that cannot be read
 
 
 def log(
@@ -62,25 +59,21 @@ def log(
     also estimates its luck-adjusted win rate, from its actions with all possible cards and at all possible ends of
     hands. --out writes the hands in PHH format (.phhs).
     """
-    from kilt.artifact import os_errors
     from kilt.errors import PlayError
     from kilt.games.playable import load_holdem
     from kilt.jit import cores
-    from kilt.play.acpc import decode_log
+    from kilt.play.acpc import log_text
 
     if player is None and (name or instead or estimator or opponent or values or partial):
         raise PlayError(
             "--name, --as, --estimator and the like say how a player is judged: name the player after the log"
         )
-    with os_errors(f"{file} cannot be read"):
-        file.stat()
+    text = log_text(file)
     if player is None and game is None:
         raise PlayError(
             f"what was played in {file} is not given: say it with --game, or name the player to judge after the log"
         )
     rules = load_holdem(game) if game else None
-    with os_errors(f"{file} cannot be read"):
-        text = decode_log(file.read_bytes())
     if player is None:
         assert rules
         _result(file, text, rules, phh, as_json=as_json)
@@ -206,19 +199,14 @@ def _judge(
             (estimates[0] if len(estimates) == 1 else {})
             | {"game": rules.name, "player": called, "judged": judged, "strategy": strategy, "unit": UNIT}
             | {"information": "partial" if partial else "full", "hands": found.hands, "duplicate": found.duplicate}
-            | {"left_out": dict(found.left_out), "unreadable": len(faults), "faults": faults[:SHOWN]}
+            | {"left_out": dict(found.left_out), "unreadable": len(faults), "faults": faults[:FAULTS]}
             | {"estimates": estimates}
         )
         return
     which = f" ({strategy})" if strategy else ""
     title = f"{judged}{which}, on hands of {called}" if others["judged"] else f"{called}{which}, {file}"
     _print_estimates(title, found)
-    for reason, count in found.left_out.items():
-        say(f"{count:,} hand{'s' if count != 1 else ''} skipped: {reason}")
-    for fault in faults[:SHOWN]:
-        say(f"cannot be read: {fault}")
-    if len(faults) > SHOWN:
-        say(f"{len(faults) - SHOWN:,} more lines cannot be read")
+    say_skipped(found.left_out, faults)
 
 
 def _figures(row: LogEstimate) -> dict[str, Any]:

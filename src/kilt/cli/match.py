@@ -15,6 +15,7 @@ import typer
 from kilt.cli import options
 from kilt.cli.engines import AddressOption, EngineOption, opened
 from kilt.cli.show import (
+    UNIT,
     AsJson,
     ProgressBars,
     exit_after_signal,
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
     from kilt.games.holdem import Holdem
     from kilt.play.match import Match
 
-UNIT = "mbb/h"
 WORDS = {  # methods of evaluation, in words
     "played": "raw winnings",
     "expected": "exact over all actions of both players, on sampled cards",

@@ -9,12 +9,10 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 import typer
 
 from kilt.cli import options
-from kilt.cli.show import AsJson, ProgressBars, print_json, print_table, say, ticking
+from kilt.cli.show import FAULTS, AsJson, ProgressBars, print_json, print_table, say, say_skipped, ticking
 
 if TYPE_CHECKING:
     from kilt.strategy.model import OpponentModel
-
-SHOWN_FAULTS = 5  # of lines that cannot be read
 
 
 def model(
@@ -72,8 +70,9 @@ def count_model(
     *,
     skip: bool = False,
 ) -> CountedModel:
-    """Count a player's logged actions at the information sets of a run, a configuration or a game."""
-    from kilt.players.modelled import log_text, observer_for
+    """Count a player's actions in logs, at the information sets of a run, a configuration or a game."""
+    from kilt.play.acpc import log_text
+    from kilt.players.modelled import observer_for
     from kilt.strategy.translate import mapping_named
 
     with ticking() as tick, observer_for(target, player, mucked, mapping_named(translation), tick) as seen:
@@ -100,7 +99,7 @@ def print_counted(counted: CountedModel, out: Path | None, *, as_json: bool) -> 
         ]
         print_json(
             {"game": found.game, "player": found.player, **figures, "rounds": said, "unreadable": len(faults)}
-            | {"faults": faults[:SHOWN_FAULTS], "seconds": seconds, "out": str(out) if out else None}
+            | {"faults": faults[:FAULTS], "seconds": seconds, "out": str(out) if out else None}
         )
         return
     rows = [
@@ -111,11 +110,6 @@ def print_counted(counted: CountedModel, out: Path | None, *, as_json: bool) -> 
     print_table(title, ["round", "decisions", "information sets seen", "of", "share"], rows, numbers=True)
     if figures["off_tree"]:
         say(f"{figures['off_tree']:,.1f} decisions skipped: earlier bets left the menu for good")
-    for reason, count in figures["left_out"].items():
-        say(f"{count:,} hand{'s' if count != 1 else ''} skipped: {reason}")
-    for fault in faults[:SHOWN_FAULTS]:
-        say(f"cannot be read: {fault}")
-    if len(faults) > SHOWN_FAULTS:
-        say(f"{len(faults) - SHOWN_FAULTS:,} more lines cannot be read")
+    say_skipped(figures["left_out"], faults)
     if out:
         say(f"the model is in {out}")

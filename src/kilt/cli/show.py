@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from decimal import Decimal
 from math import isfinite
@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 out = Console(markup=False, emoji=False)
 errors = Console(stderr=True, markup=False, emoji=False)
 COMPILING = 5.0  # seconds between two lines about compiled kernels
+UNIT = "mbb/h"  # of win rates
+FAULTS = 5  # lines that cannot be read, of which more are only counted
 WIDE = 500  # characters, as good as any number for a file
 
 AsJson = Annotated[bool, options.AS_JSON]
@@ -103,6 +105,16 @@ def count(value: int) -> str:
 def say(text: str) -> None:
     """Print a message that is not part of the result to standard error."""
     errors.print(text, soft_wrap=True, highlight=False)
+
+
+def say_skipped(hands: Mapping[str, int], faults: Sequence[str]) -> None:
+    """Print how many hands of a log were skipped for each reason, and which lines cannot be read."""
+    for reason, count in hands.items():
+        say(f"{count:,} hand{'s' if count != 1 else ''} skipped: {reason}")
+    for fault in faults[:FAULTS]:
+        say(f"cannot be read: {fault}")
+    if len(faults) > FAULTS:
+        say(f"{len(faults) - FAULTS:,} more lines cannot be read")
 
 
 def print_error(label: str, text: str) -> None:

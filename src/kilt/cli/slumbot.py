@@ -9,14 +9,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from kilt.cli import options
-from kilt.cli.show import AsJson, ProgressBars, interrupts, print_json, print_table, say, waiting, win_rate_data
+from kilt.cli.show import UNIT, AsJson, ProgressBars, interrupts, print_json, print_table, say, waiting, win_rate_data
 
 if TYPE_CHECKING:
     from kilt.evaluate.slumbot_rates import SlumbotRates
     from kilt.evaluate.stats import Estimate
     from kilt.play.slumbot_match import SlumbotLog
 
-UNIT = "mbb/h"
 PASSWORD = "KILT_SLUMBOT_PASSWORD"
 DEFAULT = "runs/house-200bb"  # what `kilt build house --bb 200` builds
 

@@ -32,8 +32,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import accumulate, pairwise
+from pathlib import Path
 from typing import NamedTuple
 
+from kilt.artifact import os_errors
 from kilt.errors import CardError, GameError, PlayError, quoted
 from kilt.games.game import CHANCE, TERMINAL
 from kilt.games.gamedef import GameDef
@@ -334,6 +336,12 @@ def decode_log(data: bytes) -> str:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError:
         return data.decode("latin-1")
+
+
+def log_text(path: Path) -> str:
+    """Return the text of a log file. Raises ArtifactError if the file cannot be read."""
+    with os_errors(f"{path} cannot be read"):
+        return decode_log(path.read_bytes())
 
 
 def read_log(text: str, game: Holdem, source: str = "the log") -> Log:

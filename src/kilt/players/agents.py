@@ -67,7 +67,7 @@ from kilt.solve.problem import ABSTRACT, FLAT, FlatProblem, VectorProblem
 from kilt.solve.registry import make_solver
 from kilt.strategy.blueprint import KIND, SHIPPED, STRATEGY, Blueprint, find_blueprint
 from kilt.strategy.naming import AS_PLAYED, solved_name, strategy_name
-from kilt.strategy.postprocess import rule_named
+from kilt.strategy.postprocess import Rule, rule_named
 from kilt.strategy.table import Strategy
 from kilt.strategy.translate import mapping_named
 from kilt.tree.navigation import NavigableTree
@@ -177,15 +177,10 @@ def _solved_agent(name: str, stored: Path, rest: Sequence[str]) -> StrategyAgent
     The agent looks up information sets or nodes of the public tree. A part after @ is a post-processing rule. The
     strategy covers all legal bets, so no translation is needed.
     """
-    rest = [part for part in rest if part != BLUEPRINT]
-    if len(rest) > 1 or any(part.partition(":")[0] == RESOLVE for part in rest):
-        raise PlayError(
-            f"{stored.parent} is solved without an abstraction, so there is nothing to translate or re-solve: use "
-            f"{stored.parent}, or {stored.parent}@RULE, such as {stored.parent}@purification"
-        )
-    if rest:
+    rule = rule_of_whole_game(stored.parent, rest)
+    if {*rest} - {BLUEPRINT}:
         plain = _solved_agent(name, stored, ())
-        return ProcessedAgent(name, plain, plain.game, rule_named(rest[0]))
+        return ProcessedAgent(name, plain, plain.game, rule)
     if stored_form(stored) == FLAT:
         strategy = Strategy.load(stored)
         return StrategyAgent(name, load_holdem(strategy.game), strategy)
@@ -195,6 +190,20 @@ def _solved_agent(name: str, stored: Path, rest: Sequence[str]) -> StrategyAgent
         raise PlayError(f"{name} is for {problem.name}, which is not poker: agents play games with cards and bets")
     table, figures = problem.load(stored)
     return TreeAgent(name, NavigableTree(problem.game), table, figures)
+
+
+def rule_of_whole_game(place: Path, rest: Sequence[str]) -> Rule:
+    """Return the post-processing rule in the name of a run that solved its game without an abstraction.
+
+    `rest` is what follows the folder, as `blueprint_folder` returns it.
+    """
+    rest = [part for part in rest if part != BLUEPRINT]
+    if len(rest) > 1 or any(part.partition(":")[0] == RESOLVE for part in rest):
+        raise PlayError(
+            f"{place} is solved without an abstraction, so there is nothing to translate or re-solve: use {place}, or "
+            f"{place}@RULE, such as {place}@purification"
+        )
+    return rule_named(rest[0] if rest else "none")
 
 
 def _solved_here(spec: str) -> StrategyAgent:

@@ -7,7 +7,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from kilt import artifact
 from kilt.abstraction.abstract_game import AbstractGame
 from kilt.config import read_config
 from kilt.errors import PlayError, file_errors
@@ -15,7 +14,7 @@ from kilt.evaluate.observer import SHOWN, AbstractObserver, FlatObserver, Observ
 from kilt.games import ready_made_games
 from kilt.games.holdem import Holdem
 from kilt.games.playable import load_holdem
-from kilt.play.acpc import decode_log
+from kilt.play.acpc import log_text
 from kilt.play.blueprint import BlueprintAgent
 from kilt.players.agents import game_for, is_whole_game
 from kilt.players.reference import player as player_of
@@ -29,15 +28,6 @@ from kilt.solve.problem import DISK, VECTOR, FlatProblem, VectorProblem
 from kilt.strategy.blueprint import STRATEGY
 from kilt.strategy.model import OpponentModel
 from kilt.strategy.translate import Mapping, pseudo_harmonic
-
-
-def log_text(path: Path) -> str:
-    """Return the text of a log file.
-
-    Raises ArtifactError if the file cannot be read.
-    """
-    with artifact.os_errors(f"{path} cannot be read"):
-        return decode_log(path.read_bytes())
 
 
 @contextmanager

@@ -13,7 +13,7 @@ agent plays. `StrategyRef.all_of_run` returns both, and their attribute `strateg
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from math import inf
 from pathlib import Path
@@ -34,12 +34,12 @@ from kilt.evaluate.responses import PARTS, Walks, response_values
 from kilt.games.playable import load_holdem
 from kilt.play.blueprint import BlueprintAgent
 from kilt.players.agents import (
-    BLUEPRINT,
     blueprint_agent,
     blueprint_folder,
     chooses_rule,
     describe_blueprint,
     is_whole_game,
+    rule_of_whole_game,
 )
 from kilt.players.known_tables import agent_profile
 from kilt.runs.folder import RunFolder
@@ -50,7 +50,7 @@ from kilt.solve.problem import CPU, FlatProblem, Problem, VectorProblem
 from kilt.solve.tables.disk_strategy import DiskStrategy
 from kilt.strategy.blueprint import STRATEGY
 from kilt.strategy.naming import solved_name, strategy_name
-from kilt.strategy.postprocess import Rule, rule_named
+from kilt.strategy.postprocess import Rule
 from kilt.strategy.table import process_slots
 from kilt.strategy.vector import process_table
 
@@ -98,7 +98,7 @@ class StrategyRef:
         if is_whole_game(place):
             stored = place / STRATEGY
             figures = artifact.read(stored, artifact.kind_of(stored)).figures
-            rule = _rule(rest)
+            rule = rule_of_whole_game(place, rest)
             name = strategy_name(rule, figures)
             return cls(stored_problem(stored).name, run, strategy=name, played=not rule.idle)
         agent = blueprint_agent(str(run))
@@ -145,7 +145,7 @@ class StrategyRef:
         if is_whole_game(place):
             problem = stored_problem(place / STRATEGY, threads)
             strategy, figures = problem.load(place / STRATEGY)
-            return evaluator_for(problem), _played(problem, strategy, _rule(rest)), figures
+            return evaluator_for(problem), _played(problem, strategy, rule_of_whole_game(place, rest)), figures
         agent = blueprint_agent(str(self.run))
         blueprint = agent.blueprint
         if lack := _lacks_memory(agent):
@@ -216,14 +216,6 @@ def _lacks_memory(agent: BlueprintAgent) -> str:
     lack = None if agent.rule.idle else table.lack("a table")
     remedy = "use a machine with more memory, or find a lower bound with a local best response"
     return f"post-processing takes {lack}: {remedy}" if lack else ""
-
-
-def _rule(rest: Sequence[str]) -> Rule:
-    """Return the post-processing rule at the end of a run's name. The run solved its game without an abstraction."""
-    rest = [part for part in rest if part != BLUEPRINT]
-    if len(rest) > 1:
-        raise RunError(f"@{'@'.join(rest)} has {len(rest)} parts, but there is nothing to translate: use @{rest[0]}")
-    return rule_named(rest[0] if rest else "none")
 
 
 def _played(problem: Problem, strategy: Any, rule: Rule) -> Any:

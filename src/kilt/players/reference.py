@@ -68,17 +68,6 @@ class PlayerNames(Protocol):
         """
 
 
-class AnyPlayerName:
-    """The names of players in commands and in Python: all that `load_agent` understands."""
-
-    def reference(self, name: str) -> str:
-        """Return the name unchanged."""
-        return name
-
-
-ANY_PLAYER_NAME = AnyPlayerName()
-
-
 class Profile(NamedTuple):
     """A player's strategy for both seats, with an evaluator for its exploitability.
 
@@ -213,8 +202,8 @@ class Player:
 
 
 @file_errors()
-def player(who: Who, game: str | Game | None = None, *, names: PlayerNames = ANY_PLAYER_NAME) -> Player:
-    """Return a `Player` for a name, a run, a strategy or an agent.
+def player(who: Who, game: str | Game | None = None, *, names: PlayerNames | None = None) -> Player:
+    """Return a `Player` for anything that can play or be evaluated, such as a name, a run, a strategy or an agent.
 
     Parameters
     ----------
@@ -225,8 +214,8 @@ def player(who: Who, game: str | Game | None = None, *, names: PlayerNames = ANY
         action; or a tabular policy of open_spiel.
     game : str or Game, optional
         The game, for players who play more than one.
-    names : PlayerNames
-        Namespace for names. That of the web page accepts neither paths nor code.
+    names : PlayerNames, optional
+        Namespace for names. That of the web page accepts neither paths nor code. Default: all names and paths.
 
     Returns
     -------
@@ -252,7 +241,7 @@ def player(who: Who, game: str | Game | None = None, *, names: PlayerNames = ANY
             return _solved(who.problem, who.table, solved_name(who.identity._asdict()), game or who.game)
         who = who.folder.path
     if isinstance(who, str | Path):
-        return _named(names.reference(str(who)), str(who), game)
+        return _named(names.reference(str(who)) if names else str(who), str(who), game)
     if isinstance(who, Strategy | VectorStrategy):
         return _of_strategy(who, game)
     if (policy := _openspiel_policy(who)) is not None:

@@ -44,7 +44,7 @@ WRITING = pace("checkpoint", "bytes_per_second")  # assumed pace of the first ch
 
 
 class RunIdentity(NamedTuple):
-    """The settings that determine a run's result. Runs with equal settings find the same strategy."""
+    """The settings that determine a run's result. With equal settings, equal iterations give the same strategy."""
 
     game: str  # the name that the user gave
     algorithm: str

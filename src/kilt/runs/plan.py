@@ -133,10 +133,7 @@ class RunPlan(AbstractSpec, Spec):
         return self.method.measure_pace(self)
 
     def require_room(self, folder: Path | None) -> Cost:
-        """Return the cost of the run, after checking that memory, GPU and disk suffice.
-
-        Raises RunError or ArtifactError if they do not.
-        """
+        """Return the cost of the run. Raises RunError or ArtifactError if memory, GPU or disk do not suffice."""
         if folder is None:
             raise RunError("a run on an abstract game keeps its cards and its strategy in a folder: give `folder`")
         for cards, own in zip(self.all_cards, self.card_folders(folder), strict=True):

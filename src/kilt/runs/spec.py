@@ -103,10 +103,7 @@ class Spec(ABC):
 
     @abstractmethod
     def require_room(self, folder: Path | None) -> Cost:
-        """Return the cost of the run, after checking that memory, GPU and disk suffice.
-
-        Raises RunError or ArtifactError if they do not.
-        """
+        """Return the cost of the run. Raises RunError or ArtifactError if memory, GPU or disk do not suffice."""
 
     def require_new(self, folder: Path) -> None:
         """Raise RunError unless a new run can begin in the given folder."""

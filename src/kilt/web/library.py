@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import lru_cache
-from math import isfinite
 from pathlib import Path
 from threading import Lock, Thread
 from typing import Any
@@ -34,6 +33,7 @@ from kilt.spots.solution import SpotSolution
 from kilt.spots.solving import in_chips
 from kilt.strategy.blueprint import KIND, SHIPPED, STRATEGY
 from kilt.strategy.naming import solved_name
+from kilt.web.views import json_number
 
 SMALL = {f"{game} (solved here)": f"{SOLVED}{game}" for game in ("leduc", "kuhn")}  # games that are solved on demand
 LARGE = "holdem.nolimit.2p"  # the game of baselines
@@ -259,11 +259,5 @@ def _budget(folder: RunFolder) -> Budget:
 
 def _step(step: Step) -> dict[str, Any]:
     """Return a measurement as JSON data, with None for infinite numbers."""
-    numbers = {key: value for key, value in step._asdict().items() if key != "others"}
-    return {key: _finite(value) for key, value in numbers.items()} | {
-        "others": {key: _finite(value) for key, value in step.others.items()}
-    }
-
-
-def _finite(value: float) -> float | None:
-    return value if isfinite(value) else None
+    said = {key: json_number(value) if isinstance(value, float) else value for key, value in step._asdict().items()}
+    return said | {"others": {name: json_number(won) for name, won in step.others.items()}}

@@ -12,7 +12,7 @@ from kilt.spots.line import UNIT, action_of, described, line_words
 from kilt.spots.solution import SpotNode, SpotSolution
 from kilt.spots.spot import SEATS
 from kilt.spots.spot_tree import SpotTree
-from kilt.web.views import json_chips
+from kilt.web.views import json_number
 
 KINDS = {"f": "fold", "x": "call", "c": "call"}  # kinds of words of a line; all others are raises
 
@@ -60,7 +60,7 @@ def spot_view(solution: SpotSolution, line: str) -> dict[str, Any]:
         "state": "decision",
         "seat": node.actor,
         "title": f"{SEATS[node.actor]} to act",
-        "worth": [json_chips(first), json_chips(second)],
+        "worth": [json_number(first), json_number(second)],
         "actions": [
             {
                 "label": action,
@@ -88,7 +88,7 @@ def spot_values(solution: SpotSolution, line: str) -> dict[str, Any]:
                 "cell": name,
                 "weight": round(float(chance[hand]), 9),
                 "shares": [round(float(share), 6) for share in node.strategy[hand]],
-                "values": [json_chips(value) for value in node.action_ev[hand]],
+                "values": [json_number(value) for value in node.action_ev[hand]],
             }
             for name, places in node.classes(node.actor).items()
             for hand in places[chance[places] > 0].tolist()
@@ -130,7 +130,7 @@ def _cells(node: SpotNode) -> list[dict[str, Any]]:
             "reach": round(float(reach[places].mean()), 6),
             "hands": len(places),
             "shares": [round(float(share), 6) for share in mean(places, node.strategy)],
-            "values": [json_chips(value) for value in mean(places, node.action_ev)],
+            "values": [json_number(value) for value in mean(places, node.action_ev)],
         }
         for name, places in node.classes(node.actor).items()
     ]

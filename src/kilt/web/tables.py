@@ -10,7 +10,6 @@ from __future__ import annotations
 import secrets
 from contextlib import suppress
 from dataclasses import dataclass, field
-from math import isfinite
 from queue import Empty, Full, Queue
 from threading import Condition, Lock, Thread
 from time import monotonic
@@ -28,7 +27,7 @@ from kilt.play.agent import Agent, PolicyAgent, has_policy, require_policy
 from kilt.play.dealer import Hand
 from kilt.play.person import Ending, Session, TurnView, describe_action, duplicate_deals
 from kilt.play.phh import write_phhs
-from kilt.web.views import review_view
+from kilt.web.views import json_number, review_view
 
 MOST_TABLES = 200  # largest number of open tables
 IDLE = 1800.0  # seconds without use after which a table is closed
@@ -275,9 +274,8 @@ def _moves(game: Holdem, hand: Hand) -> list[dict[str, Any]]:
 
 def _rate(row: LogEstimate) -> dict[str, Any]:
     """Return an estimate as JSON data, with None for an infinite margin."""
-    margin = row.won.margin
     by = {"money": "money", "aivat": "AIVAT"}.get(row.estimator.value, "BC-DIVAT")
-    return {"mean": row.won.mean, "margin": margin if isfinite(margin) else None, "by": by}
+    return {"mean": row.won.mean, "margin": json_number(row.won.margin), "by": by}
 
 
 class WebTables:

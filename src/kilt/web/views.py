@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import lru_cache
+from math import isfinite
 from typing import Any
 
 import numpy as np
@@ -193,10 +194,10 @@ def review_view(decision: ReviewedDecision) -> dict[str, Any]:
             {
                 "words": describe_action(position, option.action),
                 "share": round(option.share, 4),
-                "value": json_chips(option.value),
-                "margin": json_chips(option.margin),
-                "loss": json_chips(option.loss),
-                "loss_margin": json_chips(option.loss_margin),
+                "value": json_number(option.value),
+                "margin": json_number(option.margin),
+                "loss": json_number(option.loss),
+                "loss_margin": json_number(option.loss_margin),
                 "taken": option.action == decision.taken,
             }
             for option in decision.options
@@ -204,9 +205,9 @@ def review_view(decision: ReviewedDecision) -> dict[str, Any]:
     }
 
 
-def json_chips(value: float) -> float | None:
-    """Convert chips for JSON: nan, which means unknown, becomes None."""
-    return None if np.isnan(value) else float(value)
+def json_number(value: float) -> float | None:
+    """Convert a number for JSON: nan, which means an unknown number, and infinity become None."""
+    return float(value) if isfinite(value) else None
 
 
 def abstraction_view(agent: Agent, game: Holdem, board: tuple[int, ...], seat: int = 0) -> dict[str, Any]:
