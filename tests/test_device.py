@@ -19,8 +19,8 @@ from kilt.games import load_game
 from kilt.runs import plan
 from kilt.runs.budget import Budget
 from kilt.runs.build import build as build_run
+from kilt.runs.build import spec_of
 from kilt.runs.run import open_run
-from kilt.runs.spec import WholeSpec
 from kilt.solve import abstract_problem, joint_device
 from kilt.solve.abstract_problem import AbstractProblem
 from kilt.solve.cfr import Cfr
@@ -195,15 +195,15 @@ def test_hands_of_two_cards(tmp_path):
 
 
 def test_a_run_on_the_device_is_judged_and_resumed(tmp_path):
-    run = build_run(WholeSpec("leduc", "cfr+", device="gpu"), tmp_path / "run", budget=Budget(iterations=8))
+    run = build_run(spec_of("leduc", {"solver.device": "gpu"}), tmp_path / "run", budget=Budget(iterations=8))
     last = run.finish()
-    there = build_run(WholeSpec("leduc", "cfr+", threads=2), budget=Budget(iterations=8)).finish()
+    there = build_run(spec_of("leduc", {"solver.threads": 2}), budget=Budget(iterations=8)).finish()
     assert last.exploitability == pytest.approx(there.exploitability, abs=1e-5)
     problem, table, _ = open_run(tmp_path / "run").load(device="gpu")
     assert evaluator_for(problem).exploitability(table) == pytest.approx(last.exploitability, abs=1e-6)
     answer("solve", "--game", "leduc", "-a", "pcs:cfr+", "--device", "gpu", "-n", 8, "--out", tmp_path / "drawn")
     found = answer("solve", "--resume", tmp_path / "drawn", "-n", 16)
-    there = build_run(WholeSpec("leduc", "pcs:cfr+"), budget=Budget(iterations=16)).finish()
+    there = build_run(spec_of("leduc", {"solver.algorithm": "pcs:cfr+"}), budget=Budget(iterations=16)).finish()
     assert found["exploitability"] == pytest.approx(there.exploitability, abs=0.01)  # regrets near 0 change sides
 
 
@@ -391,12 +391,18 @@ def test_runs_with_compact_tables(tmp_path):
     wanted = real.tables.game.exploitability(real.average())  # 0.17, and 0.18 in single precision
     for device, other in (("gpu", "cpu"), ("cpu", "gpu")):
         run = tmp_path / device
-        build_run(WholeSpec(str(path), "cfr+:compact", device=device), run, budget=Budget(iterations=4)).finish()
+        build_run(
+            spec_of(path, {"solver.algorithm": "cfr+:compact", "solver.device": device}),
+            run,
+            budget=Budget(iterations=4),
+        ).finish()
         assert f"resume on {'a GPU' if device == 'gpu' else 'the CPU'}" in refused(
             "solve", "--resume", run, "-n", 8, "--device", other
         )
         found = answer("solve", "--resume", run, "-n", 8, "--device", device)["exploitability"]
-        whole = build_run(WholeSpec(str(path), "cfr+:compact", device=device), budget=Budget(iterations=8))
+        whole = build_run(
+            spec_of(path, {"solver.algorithm": "cfr+:compact", "solver.device": device}), budget=Budget(iterations=8)
+        )
         assert found == whole.finish().exploitability
         assert found == pytest.approx(wanted, abs=0.03) and found != wanted
         assert answer("evaluate", "exploitability", run)["exploitability"] == pytest.approx(found, abs=1e-6)

@@ -25,7 +25,7 @@ from kilt.abstraction.plan import CANONICAL, BucketStep, Plan, RoundPlan
 from kilt.cards.deck import FULL
 from kilt.cards.equity import hand_list, ranking_workspace
 from kilt.cards.hands import hand_tables
-from kilt.config import EngineConfig
+from kilt.config import Config, EngineConfig, SolverConfig
 from kilt.engines import EngineError, LocalEngine, WorkerLost
 from kilt.errors import GameError, PlayError, RunError
 from kilt.evaluate.evaluator import evaluator_for
@@ -43,7 +43,7 @@ from kilt.players.reports import sanity_reports
 from kilt.runs import folder
 from kilt.runs.budget import Budget
 from kilt.runs.build import build as build_run
-from kilt.runs.build import resume, spec_in
+from kilt.runs.build import resume, spec_in, spec_of
 from kilt.runs.check import check
 from kilt.runs.folder import SUBGAMES, RunFolder
 from kilt.runs.run import open_run
@@ -371,8 +371,12 @@ def test_what_is_refused(tmp_path):
 
 def test_runs_on_disk(tmp_path, monkeypatch):
     """Gone on with after a kill, a run ends in the same files, from which it is judged; one process works at a time."""
-    whole = build_run(WholeSpec("leduc", "cfr+disk:average"), tmp_path / "whole", budget=Budget(iterations=6)).finish()
-    first = build_run(WholeSpec("leduc", "cfr+disk:average"), tmp_path / "run", budget=Budget(iterations=3))
+    whole = build_run(
+        spec_of("leduc", {"solver.algorithm": "cfr+disk:average"}), tmp_path / "whole", budget=Budget(iterations=6)
+    ).finish()
+    first = build_run(
+        spec_of("leduc", {"solver.algorithm": "cfr+disk:average"}), tmp_path / "run", budget=Budget(iterations=3)
+    )
     first.finish()
     files = {file.name: file.read_bytes() for file in (tmp_path / "run" / STRATEGY).iterdir()}
     store = first.solver.tables.store
@@ -524,7 +528,8 @@ def test_workers_with_disks_of_their_own(tmp_path, monkeypatch, lossy):
 
     def run(name, engine=None, workers=1):
         where = EngineConfig(blades=workers) if engine else EngineConfig()
-        spec = WholeSpec("leduc", "cfr+disk:average", place=engine, engine=where)
+        config = Config("leduc", solver=SolverConfig(algorithm="cfr+disk:average"), engine=where)
+        spec = WholeSpec(config, place=engine)
         return build_run(spec, tmp_path / name, budget=four)
 
     def going_on(name, engine=None):
@@ -617,7 +622,11 @@ def test_plans_of_games_as_they_are():
 
 def test_tilted_payoffs_are_left_out_when_it_is_judged(tmp_path):
     """By the payoffs of the rules, while it runs and from its folder."""
-    run = build_run(WholeSpec("leduc", "cfr+disk", tilt=(7, 0, 0, 7)), tmp_path / "run", budget=Budget(iterations=3))
+    run = build_run(
+        spec_of("leduc", {"solver.algorithm": "cfr+disk", "tilt": [7, 0, 0, 7]}),
+        tmp_path / "run",
+        budget=Budget(iterations=3),
+    )
     last = run.finish()
     problem, strategy, _ = open_run(tmp_path / "run").load()
     assert evaluator_for(problem).exploitability(strategy) == last.exploitability

@@ -15,11 +15,10 @@ from kilt.artifact import RECORD, RUN
 from kilt.engines import LocalEngine
 from kilt.errors import KiltError, RunError
 from kilt.runs.budget import Budget
-from kilt.runs.build import build, resume
+from kilt.runs.build import build, resume, spec_of
 from kilt.runs.check import check
 from kilt.runs.folder import SUBGAMES, RunFolder
 from kilt.runs.run import open_run
-from kilt.runs.spec import WholeSpec
 from kilt.solve.cfr import SELF_PLAY, Cfr
 from kilt.solve.tables.disk import DiskTables
 from kilt.solve.tables.disk_store import COMING, TRUNK, SubgameStore
@@ -39,10 +38,10 @@ ALGORITHM = "cfr+disk:average"
 def runs(tmp_path_factory):
     """Two runs of the same game, of 4 and of 7 iterations, and the first as it was after 2."""
     home = tmp_path_factory.mktemp("runs")
-    build(WholeSpec("leduc", ALGORITHM), home / "four", budget=Budget(iterations=2)).finish()
+    build(spec_of("leduc", {"solver.algorithm": ALGORITHM}), home / "four", budget=Budget(iterations=2)).finish()
     shutil.copytree(home / "four", home / "two")
     resume(home / "four", budget=Budget(iterations=4)).finish()
-    build(WholeSpec("leduc", ALGORITHM), home / "seven", budget=Budget(iterations=7)).finish()
+    build(spec_of("leduc", {"solver.algorithm": ALGORITHM}), home / "seven", budget=Budget(iterations=7)).finish()
     return home
 
 
@@ -131,7 +130,9 @@ def test_the_pass_under_way_is_known_by_the_trunk_that_it_began_with(runs, run, 
     interrupted = []
     for tilt in ((), (7.0, 0.0, 0.0, 7.0)):
         folder = tmp_path / f"tilted {bool(tilt)}"
-        begun = build(WholeSpec("leduc", ALGORITHM, tilt=tilt), folder, budget=Budget(iterations=2))
+        begun = build(
+            spec_of("leduc", {"solver.algorithm": ALGORITHM, "tilt": tilt}), folder, budget=Budget(iterations=2)
+        )
         begun.finish()
         with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
             patch.setattr(SubgameStore, "_write", killed)

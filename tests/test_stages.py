@@ -28,7 +28,7 @@ from kilt.players.profile import StrategyRef
 from kilt.runs.answers import solve_answer
 from kilt.runs.budget import Budget
 from kilt.runs.build import build as build_run
-from kilt.runs.spec import WholeSpec
+from kilt.runs.build import spec_of
 from kilt.solve.counter import Against
 from kilt.strategy.model import OpponentModel
 from loaders import Rooted, baseline, here_only
@@ -275,7 +275,9 @@ def test_answers(engine, tmp_path):
     folders = {place: [tmp_path / place / str(p) for p in (0.5, 0.9)] for place in ("here", "there")}
     for places in folders.values():
         for p, folder in zip((0.5, 0.9), places, strict=True):
-            build_run(WholeSpec("leduc", "dbr", against=Against(model, p)), folder, budget=Budget(40))
+            build_run(
+                spec_of("leduc", {"solver.algorithm": "dbr"}, against=Against(model, p)), folder, budget=Budget(40)
+            )
     expected = [solve_answer(folder) for folder in folders["here"]]
     found = engine.map(answers_and_dies_once, folders["there"])
     lost = folders["there"][0]

@@ -19,8 +19,7 @@ from kilt.arrays import FloatArray
 from kilt.games import load_game
 from kilt.games.game import Game
 from kilt.runs.budget import Budget
-from kilt.runs.build import build
-from kilt.runs.spec import WholeSpec
+from kilt.runs.build import build, spec_of
 from kilt.solve.cfr import Cfr, Tables, Turn
 from kilt.solve.problem import big_blind_of
 from kilt.solve.tables.disk import GOLDEN, DiskTables
@@ -193,7 +192,8 @@ def larger_game(name: str, minutes: float) -> list[Figure]:
     """Return figures of a run on disk after some minutes on all cores: exploitability, compression and memory."""
     with TemporaryDirectory() as folder:
         budget, place = Budget(seconds=60 * minutes), Path(folder) / "run"
-        run = build(WholeSpec(name, "cfr+disk", threads=os.cpu_count() or 1), place, budget=budget)
+        spec = spec_of(name, {"solver.algorithm": "cfr+disk", "solver.threads": os.cpu_count() or 1})
+        run = build(spec, place, budget=budget)
         step, blind = run.finish(), run.problem.big_blind or 1.0
         kept = run.solver.tables if isinstance(run.solver, Cfr) else None
         assert isinstance(run.problem, DiskProblem) and isinstance(kept, DiskTables)

@@ -103,7 +103,7 @@ def solve(
     folder = resume or out
     if folder is None and place.suffix == ".toml":  # card abstractions are stored there
         folder = free_folder(place.stem)
-    elif folder is None and isinstance(spec, WholeSpec) and spec.engine.name:  # workers write there
+    elif folder is None and isinstance(spec, WholeSpec) and spec.config.engine.name:  # workers write there
         folder = _new_folder(str(spec.game), spec.name)
     budget = make_budget(iterations, seconds, target, spec.game)
     run = built(spec, folder, budget, resumes=resume is not None)

@@ -1,7 +1,7 @@
 """Create runs from configurations, or reopen earlier runs in their folders.
 
 >>> from kilt.runs.budget import Budget
->>> run = build(WholeSpec("kuhn"), budget=Budget(iterations=100))
+>>> run = build(spec_of("kuhn"), budget=Budget(iterations=100))
 >>> run.finish().iterations, run.exploitability < 0.01
 (100, True)
 """
@@ -115,7 +115,7 @@ def spec_of(
     config = _changed(config, values)
     if config.cards:
         return resolve(config, folder, against)
-    return WholeSpec.of(config, game=game, algorithm=algorithm, against=against)  # type: ignore[arg-type]
+    return WholeSpec(config, game, algorithm, against)  # type: ignore[arg-type]
 
 
 def spec_in(folder: Path, values: Mapping[str, object] = NOTHING) -> RunPlan | WholeSpec:

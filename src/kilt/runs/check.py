@@ -5,10 +5,9 @@ again.
 
 >>> import tempfile
 >>> from kilt.runs.budget import Budget
->>> from kilt.runs.build import build
->>> from kilt.runs.spec import WholeSpec
+>>> from kilt.runs.build import build, spec_of
 >>> place = Path(tempfile.mkdtemp()) / "run"
->>> last = build(WholeSpec("kuhn"), place, budget=Budget(iterations=4)).finish()
+>>> last = build(spec_of("kuhn"), place, budget=Budget(iterations=4)).finish()
 >>> [(one.what, one.damage) for one in check(place)]
 [('run', ''), ('checkpoint', ''), ('strategy', '')]
 """

@@ -2,9 +2,8 @@
 
 `kilt.runs.build.build` makes runs. To solve, iterate over a run; it yields one measurement after another:
 
->>> from kilt.runs.build import build
->>> from kilt.runs.spec import WholeSpec
->>> run = build(WholeSpec("kuhn"), budget=Budget(iterations=100))
+>>> from kilt.runs.build import build, spec_of
+>>> run = build(spec_of("kuhn"), budget=Budget(iterations=100))
 >>> for step in run:
 ...     last = step
 >>> last.iterations, last.exploitability < 0.01

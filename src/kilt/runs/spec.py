@@ -16,10 +16,8 @@ from typing import Any, TypeAlias
 
 from kilt import gpu
 from kilt.config import (
-    DEFAULT_ALGORITHM,
     DEFAULT_MINUTES,
     Config,
-    EngineConfig,
     SolverConfig,
 )
 from kilt.cost import Cost
@@ -139,72 +137,38 @@ class WholeSpec(Spec):
 
     Parameters
     ----------
-    game : str or Game
-        A ready-made game by name, a file in ACPC format, ``openspiel:NAME``, or custom rules.
-    algorithm : str, Variant or Algorithm
-        A name of `solve.registry.ALGORITHMS`, a row of discounts for CFR, or a custom `Algorithm`.
-    seed : int
-        Random seed of algorithms that sample.
-    threads : int
-        Number of threads; only algorithms that visit all boards use more than 1.
-    device : str
-        "cpu", or "gpu" for algorithms that visit all boards.
-    tilt : tuple of float
-        Percentages by which payoffs are changed while solving: see `kilt.games.tilt`.
+    config : Config
+        The game, and how it is solved.
+    rules : Game, optional
+        Custom rules, which replace the game that the configuration names.
+    custom : Variant or Algorithm, optional
+        A row of discounts for CFR, or a custom algorithm, which replaces the one that the configuration names.
     against : Against, optional
         The opponent that a counter-strategy exploits, with a model for the unabstracted game.
-    engine : EngineConfig
-        For CFR+ with tables on disk: workers that store subgames on their own disks, each with `threads` threads.
     place : Engine, optional
         The engine, if it is open already. The run closes it.
     form : str, optional
         The form of the game. Default: the form that fits.
-    limits : Budget, optional
-        The run's budget when `solve` gets none. Default: one step for exact algorithms, otherwise a minute.
+
+    Raises
+    ------
+    RunError
+        If the configuration sets keys that apply only to abstract games.
     """
 
-    game: str | Game
-    algorithm: str | Variant | Algorithm = DEFAULT_ALGORITHM
-    seed: int = 0
-    threads: int = 1
-    device: str = CPU
-    tilt: tuple[float, ...] = ()
+    config: Config
+    rules: Game | None = None
+    custom: Variant | Algorithm | None = None
     against: Against | None = None
-    engine: EngineConfig = EngineConfig()  # noqa: RUF009, it is frozen
     place: Engine | None = None
     form: str | None = None
-    limits: Budget | None = None
 
-    @classmethod
-    def of(
-        cls,
-        config: Config,
-        *,
-        game: Game | None = None,
-        algorithm: Variant | Algorithm | None = None,
-        against: Against | None = None,
-    ) -> WholeSpec:
-        """Create a run's specification from its configuration, for a game without abstraction.
-
-        A `game` or an `algorithm` without a name replaces the one that the configuration names. Raises RunError if the
-        configuration sets keys that apply only to abstract games.
-        """
-        solver, plain = config.solver, Config(config.game)
+    def __post_init__(self) -> None:
+        config, plain = self.config, Config(self.config.game)
         if key := next((key for key in ABSTRACT_KEYS if getattr(config, key) != getattr(plain, key)), None):
             raise RunError(f"`{key}` is about abstract games: give `cards`, such as 'lossless', or leave out `{key}`")
-        if key := first_set(solver, SAMPLING_KEYS):
+        if key := first_set(config.solver, SAMPLING_KEYS):
             raise RunError(f"`{key}` in [solver] is about abstract games: give `cards`, or leave out `{key}`")
-        return cls(
-            game or config.game,
-            algorithm or solver.algorithm,
-            solver.seed,
-            solver.threads,
-            solver.device,
-            config.tilt,
-            against,
-            config.engine,
-            limits=Budget(*solver.limits) if any(solver.limits) else None,
-        )
 
     @classmethod
     def begun(cls, folder: RunFolder, values: Mapping[str, object] = NOTHING) -> WholeSpec:
@@ -216,9 +180,30 @@ class WholeSpec(Spec):
         """
         said = folder.identity
         solver = SolverConfig(algorithm=said.algorithm, seed=said.seed, device=said.device)
-        spec = cls.of(replaced(Config(said.game, tilt=parse_tilt(said.tilt), solver=solver), values))
-        form = said.form if spec.algorithm == said.algorithm else None
-        return replace(spec, against=folder.against(), form=form)
+        config = replaced(Config(said.game, tilt=parse_tilt(said.tilt), solver=solver), values)
+        form = said.form if config.solver.algorithm == said.algorithm else None
+        return cls(config, against=folder.against(), form=form)
+
+    @property
+    def game(self) -> str | Game:
+        """Return the game as the user gave it: a name, a file or an object."""
+        return self.rules or self.config.game
+
+    @property
+    def algorithm(self) -> str | Variant | Algorithm:
+        """Return the algorithm: a name, a row of discounts for CFR, or a custom algorithm."""
+        return self.custom or self.config.solver.algorithm
+
+    @property
+    def device(self) -> str:
+        """Return the device on which the run is solved, "cpu" or "gpu"."""
+        return self.config.solver.device
+
+    @property
+    def limits(self) -> Budget | None:
+        """Return the configured limits of the run, or None if there are none."""
+        limits = self.config.solver.limits
+        return Budget(*limits) if any(limits) else None
 
     @property
     def description(self) -> str:
@@ -235,10 +220,7 @@ class WholeSpec(Spec):
         """Return whether the algorithm finishes after one step, as linear programming does."""
         return algorithm_of(self.algorithm).exact
 
-    @property
-    def given(self) -> str | Game:
-        """Return the game as the user gave it: a name, a file or an object."""
-        return self.game
+    given = game
 
     @cached_property
     def fitted(self) -> FittedGame:
@@ -252,7 +234,8 @@ class WholeSpec(Spec):
         form = self.form
         if self.against and form is None:  # that of the model
             form = VECTOR if self.against.model.counts.ndim == 2 else FLAT
-        return choose_form(self.game, self.algorithm, form, self.threads, self.device, self.tilt, unlimited=unlimited)
+        threads, tilt = self.config.solver.threads, self.config.tilt
+        return choose_form(self.game, self.algorithm, form, threads, self.device, tilt, unlimited=unlimited)
 
     def cost(self) -> Cost:
         """Return the memory, disk space and time of the run, even if the machine has less."""
@@ -272,7 +255,7 @@ class WholeSpec(Spec):
 
     def _require_engine(self) -> None:
         """Raise RunError if the algorithm has no work that workers could share."""
-        asked = self.engine
+        asked = self.config.engine
         if not asked.name and not self.place:
             if key := first_set(asked, [one.name for one in fields(asked)]):
                 raise RunError(f"[engine] sets `{key}` but names no engine: add `name`, or omit `{key}`")
@@ -293,9 +276,10 @@ class WholeSpec(Spec):
         if self.against:
             assert isinstance(problem, FlatProblem | VectorProblem)
             problem = replace(problem, against=self.against)
-        if isinstance(problem, DiskProblem) and (self.place or self.engine.name):
-            asked = self.engine
-            place = self.place or engine_named(asked.name, asked.address, asked.blades * self.threads)
+        asked = self.config.engine
+        if isinstance(problem, DiskProblem) and (self.place or asked.name):
+            threads = asked.blades * self.config.solver.threads
+            place = self.place or engine_named(asked.name, asked.address, threads)
             problem = replace(problem, engine=place, workers=asked.blades)
         return problem
 
@@ -305,15 +289,16 @@ class WholeSpec(Spec):
         If that fails, the engine is closed.
         """
         try:
-            return make_solver(problem, self.algorithm, self.seed)
+            return make_solver(problem, self.algorithm, self.config.solver.seed)
         except BaseException:
             if isinstance(problem, DiskProblem) and problem.engine:
                 problem.engine.close()
             raise
 
     def identity(self, problem: Problem) -> RunIdentity:
-        """Return the settings that determine the run's result, such as game, algorithm and device."""
-        tilt = ",".join(f"{percent:g}" for percent in self.tilt) if any(self.tilt) else ""
+        """Return the settings that determine the run's result, such as the game, the algorithm and the device."""
+        solver, percents = self.config.solver, self.config.tilt
+        tilt = ",".join(f"{percent:g}" for percent in percents) if any(percents) else ""
         against = f"{self.against.p!r} {self.against.confidence}" if self.against else ""
-        identity = RunIdentity(portable_name(self.game), self.name, self.seed, problem.form, problem.fingerprint)
+        identity = RunIdentity(portable_name(self.game), self.name, solver.seed, problem.form, problem.fingerprint)
         return identity._replace(tilt=tilt, against=against, device=self.device, precision=precision_of(problem))

@@ -19,8 +19,7 @@ from kilt.games.holdem import CALL, FOLD, RAISE, Holdem
 from kilt.play.agent import PolicyAgent, require_policy
 from kilt.play.tree_agent import TreeAgent
 from kilt.players.reference import player
-from kilt.runs.build import build
-from kilt.runs.spec import WholeSpec
+from kilt.runs.build import build, spec_of
 from kilt.solve.problem import CPU, VectorProblem
 from kilt.strategy.blueprint import STRATEGY
 from kilt.tree.navigation import NavigableTree
@@ -147,7 +146,7 @@ class FirstActions(Experiment):
             agent, game = player(lab.game).at()
             return require_policy(agent), game, ""
         budget, threads = run_budget(lab), 1 if lab.device != CPU else lab.threads
-        run = build(WholeSpec(lab.game, "cfr+", threads=threads, device=lab.device), budget=budget)
+        run = build(spec_of(lab.game, {"solver.threads": threads, "solver.device": lab.device}), budget=budget)
         run.clock = clock_of(lab.device)
         if not isinstance(run.problem, VectorProblem) or not isinstance(run.problem.game.game, Holdem):
             raise RunError(f"{lab.game} is solved as a flat tree: give a game of two private cards, such as holdem.2-4")
