@@ -165,7 +165,7 @@ def finish(run: Run) -> Step:
         raise typer.Exit(128 + stopped)
     if workers := with_workers(run.solver):
         say(workers.describe_load())
-    if run.folder and not run.exact:  # a single step has no convergence to draw
+    if run.folder and not run.spec.exact:  # a single step has no convergence to draw
         from kilt.viz.convergence import plot_convergence
         from kilt.viz.winrates import plot_win_rates
 
@@ -184,7 +184,7 @@ def solving(run: Run, standing: Callable[[Step], str]) -> tuple[list[Step], int]
     Returns the measurements, and the signal that stopped the run, or 0.
     """
     steps: list[Step] = []
-    with interrupts(at_once=run.exact) as stopped, _progress(run, steps, standing) as tick:
+    with interrupts(at_once=run.spec.exact) as stopped, _progress(run, steps, standing) as tick:
         for step in run.solving(stop=lambda: bool(stopped), tick=tick, warn=say):
             steps.append(step)  # noqa: PERF402, the bar reads it meanwhile
     return steps, stopped[0] if stopped else 0

@@ -22,6 +22,7 @@ from kilt.cli.show import (
 )
 from kilt.cli.solve import free_folder, solving
 from kilt.config import SPOT
+from kilt.cost import in_time
 
 if TYPE_CHECKING:
     from kilt.cost import Cost
@@ -85,7 +86,7 @@ def solve(
     from kilt.records import record_of
     from kilt.runs.folder import RunFolder
     from kilt.spots.saved import read_spot, require_kept
-    from kilt.spots.solving import SpotBudget, cost_of_run, in_chips, parse_target, solution_of
+    from kilt.spots.solving import TARGET, USUAL, SpotBudget, cost_of_run, in_chips, parse_target, solution_of
     from kilt.spots.spot import Spot
 
     if ranges and (option := next((text for text in ranges if text.startswith("-")), None)):
@@ -114,7 +115,8 @@ def solve(
     with waiting("writing out the tree …"):
         run = spot.begin(budget, threads=threads, save=save, begun=begun, device=device)
     cost = cost_of_run(run)
-    say(describe_cost(spot, run, cost))
+    usual = in_time(USUAL * (cost.iteration or 0))
+    say(f"{run.spec.description}: {cost}, usually {usual} to {TARGET:g}% of the pot")
     if run.spent:
         say("the iterations or the time are spent already: give larger limits, in total, to continue")
     steps, stopped = solving(
@@ -127,22 +129,6 @@ def solve(
     _print_solution(spot, solution, run, cost, as_json=as_json)
     if stopped:
         raise typer.Exit(128 + stopped)
-
-
-def describe_cost(spot: Spot, run: Run, cost: Cost) -> str:
-    """Describe the cost of solving a spot in one line."""
-    from kilt.cost import in_time
-    from kilt.solve.problem import VectorProblem
-    from kilt.spots.solving import TARGET, USUAL
-
-    assert isinstance(run.problem, VectorProblem)
-    (first, second), game = spot.hands, run.problem.game
-    boards = len(game.tree.weight)
-    return (
-        f"{first} and {second} hands, {len(game.tree.nodes.kind):,} nodes, {boards:,} board{'s' * (boards > 1)} up to "
-        f"suits: {game.shape[0] * game.shape[1]:,} infoset-actions, {cost}, "
-        f"usually {in_time(USUAL * (cost.iteration or 0))} to {TARGET:g}% of the pot"
-    )
 
 
 def _print_solution(spot: Spot, solution: SpotSolution, run: Run, cost: Cost, *, as_json: bool) -> None:

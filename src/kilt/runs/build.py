@@ -72,8 +72,7 @@ def build(
     wanted = budget or (begun.budget if begun else spec.budget)
     evaluator = spec.evaluator(problem)
     evaluator.require_measurable(wanted.target)
-    how = spec.exact, spec.schedule, spec.given, spec.files
-    run = Run(problem, solver, identity, wanted, evaluator, begun, *how)
+    run = Run(problem, solver, identity, wanted, evaluator, spec, begun, spec.schedule)
     if begun:
         begun.move_to(identity)
     elif folder:

@@ -13,7 +13,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import closing, nullcontext, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -36,7 +36,7 @@ from kilt.runs.folder import CONFIG, RunFolder, RunIdentity, disk_space_for
 from kilt.runs.loop import run as run_solver
 from kilt.runs.plan import resolve, with_built_cards
 from kilt.runs.solved import agent_for_strategy, strategy_from_table
-from kilt.runs.spec import silent
+from kilt.runs.spec import Spec, silent
 from kilt.solve.abstract_problem import AbstractProblem
 from kilt.solve.forms import OPENSPIEL, load_problem, stored_form
 from kilt.solve.problem import (
@@ -69,16 +69,12 @@ class Run(RunFigures):
         The limits of the run.
     evaluator : Evaluator
         Evaluates the strategies of the run.
+    spec : Spec
+        What is solved and how, as `build` was told.
     folder : RunFolder or None
         Folder with log, checkpoints and strategy; None if nothing is stored.
-    exact : bool
-        Whether the solver is done after one step, as linear programmes are.
     schedule : callable
         Maps a number of iterations to the next iteration to measure.
-    game : str, Game or None
-        The game as the caller gave it.
-    files : mapping
-        Text files that are added to the folder of a new run, by file name.
     clock : callable
         Returns the seconds that the budget counts, from any moment on. Default: `kilt.compiling.clock`, wall time.
     """
@@ -88,11 +84,9 @@ class Run(RunFigures):
     identity: RunIdentity
     budget: Budget
     evaluator: Evaluator[Any]
+    spec: Spec
     folder: RunFolder | None = None
-    exact: bool = False
     schedule: Callable[[int], int] = scheduled
-    game: str | Game | None = None
-    files: Mapping[str, str] = field(default_factory=dict)
     clock: Callable[[], float] = clock
     _measured: list[Step] = field(init=False, default_factory=list)
     _average: tuple[int, Array] | None = field(
@@ -117,6 +111,11 @@ class Run(RunFigures):
         """
         warnings.warn("Run.judge is now Run.evaluator; the old name is removed in kilt 0.3", DeprecationWarning, 2)
         return self.evaluator
+
+    @property
+    def game(self) -> str | Game | None:
+        """Return the game as the caller gave it, or None if it is abstract or a spot."""
+        return self.spec.given
 
     @property
     def title(self) -> str:
@@ -249,7 +248,7 @@ class Run(RunFigures):
         """
         model = self.problem.against.model if self.problem.against else None
         self.folder = RunFolder.create(folder, self.identity, self.budget, disk_space_for(self.solver), model)
-        for name, text in self.files.items():
+        for name, text in self.spec.files.items():
             artifact.write_text(folder / name, text)
         return self.folder
 

@@ -425,11 +425,11 @@ class SpotSpec(Spec):
 
     @property
     def description(self) -> str:
-        """The algorithm, the spot and the size of its tree, for messages."""
-        (first, second), tree = self.spot.hands, self.tree.tree
+        """A description for messages: the algorithm, the spot and the size of its tree."""
+        (first, second), tree, (rows, hands) = self.spot.hands, self.tree.tree, self.tree.shape
         return (
             f"{self.algorithm} on {self.spot.name}: {first} and {second} hands, {len(tree.nodes.kind):,} nodes, "
-            f"{len(tree.weight):,} boards up to suits, {self.tree.shape[0] * self.tree.shape[1]:,} infoset-actions"
+            f"{(boards := len(tree.weight)):,} board{'s' * (boards > 1)} up to suits, {rows * hands:,} infoset-actions"
         )
 
     @property
