@@ -482,7 +482,7 @@ def test_the_menu():
     listed = answer("reproduce")
     assert set(listed) == set(EXPERIMENTS)
     assert listed["table-2.1"]["rows"] == list(PAPER_2_1)
-    assert listed["figure-3.2"]["settings"] == ["2-1", "2-4"]
+    assert listed["figure-3.2"]["settings"] == ["2-1", "2-4", "2-4-brief"]
     lines = kilt("reproduce").stdout.splitlines()
     assert [line.split()[0] for line in lines] == list(EXPERIMENTS)  # one line for each
     shown = kilt("reproduce", "--claims").stdout

@@ -129,9 +129,10 @@ FIGURE_11_1 = Trunks(
             every(*(_alike(_row(trunk, MIDWAY), _row(trunk, END)) for trunk in (2, 3))), _alike(*ENDS)
         ),
     },
-    hint="--device gpu; --game short.4-1 for a game that fits on a CPU",
+    hint="--device gpu; --setting 20-cards for a game that fits on a CPU",
     time="that is enough on a GPU, plus minutes to build and measure",
     axes=Axes("", "exploitability [{unit}]"),
     defaults=Setting(GAME, CellBudget.of(minutes=10), 5, CPU, threads=2),
     quick=changes(game="short.4-1", budget=CellBudget.of(seconds=2.4), runs=3),
+    settings={"20-cards": changes(game="short.4-1", budget=CellBudget.of(seconds=30), threads=1)},
 )

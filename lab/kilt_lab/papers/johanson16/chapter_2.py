@@ -77,7 +77,7 @@ TABLE_2_1 = TrivialAgents(
     quick=changes(game="royal.limit.2p"),
 )
 
-SMALL = "holdem.2-1"
+SMALL, LARGER = "holdem.2-1", "holdem.2-4"
 ITERATIONS = 500  # of CFR+
 # Changes of payoffs in percent if the player wins a showdown, loses one, folds, or the opponent folds; PAPER_* have the
 # paper's difference to no tilt, in mbb/g.
@@ -155,10 +155,11 @@ def _tilts(
         claims={
             f"the {row} tilt lowers real exploitability, averaged over abstractions": negative(row) for row in paper
         },
-        hint="--runs is the number of abstractions, drawn at random; --game holdem.2-4 for a larger game",
+        hint="--runs is the number of abstractions, drawn at random; --setting 2-4 for a larger game",
         time="a second for each abstraction and row, and a few seconds to build each abstraction",
         defaults=Setting(SMALL, runs=50, threads=1),
         quick=changes(jobs=0, only=tuple(paper), runs=4),
+        settings={"2-4": changes(game=LARGER, runs=20, only=tuple(paper))},
         shares=True,
         tilts=tilts,
         axes=axes,
@@ -249,8 +250,9 @@ FIGURE_2_6 = Overfitting(
             "abstract, in the end", "abstract, at the lowest"
         ),
     },
-    hint="--runs is the number of abstractions, drawn at random; --game holdem.2-4 for a larger game",
+    hint="--runs is the number of abstractions, drawn at random; --setting 2-4 for a larger game",
     time="about 20 seconds for each abstraction",
     defaults=Setting(SMALL, runs=30, threads=1),
     quick=changes(jobs=0, runs=4),
+    settings={"2-4": changes(game=LARGER, runs=8)},
 )

@@ -42,7 +42,11 @@ FIGURE_3_2 = Convergence(
     hint="--setting 2-4 for the other half of the figure",
     defaults=Setting("holdem.2-1", CellBudget.of(minutes=2), RUNS),
     quick=changes(jobs=0, only=SCHEMES[:4], game="short.2-1", budget=CellBudget.of(seconds=3), runs=3),
-    settings={"2-1": changes(), "2-4": changes(game="holdem.2-4", only=SCHEMES[:4])},
+    settings={
+        "2-1": changes(budget=CellBudget.of(seconds=15)),
+        "2-4": changes(game="holdem.2-4", budget=CellBudget.of(minutes=1), runs=3, only=SCHEMES[:4]),
+        "2-4-brief": changes(game="holdem.2-4", budget=CellBudget.of(seconds=6)),
+    },
 )
 FIGURE_3_5 = Convergence(
     "figure-3.5",
@@ -53,9 +57,10 @@ FIGURE_3_5 = Convergence(
         "PCS, which samples nothing in this game, converges significantly faster than CS: its exploitability is "
         "less than half of that of CS (kilt's margin)": lower("pcs", "cs", factor=0.5),
     },
-    hint="--game bluff-2-1 or bluff-1-1 for a smaller game",
+    hint="--setting 2-1 for a smaller game, --game bluff-1-1 for the smallest",
     defaults=Setting("bluff-2-2", CellBudget.of(minutes=30), RUNS),
     quick=changes(only=("cs", "pcs"), game="bluff-1-1", budget=CellBudget.of(seconds=3), runs=3),
+    settings={"2-1": changes(game="bluff-2-1", budget=CellBudget.of(seconds=6))},
 )
 
 SIZES, CS_PCS = (2, 5, 10, 20, 50), ("cs", "pcs")  # buckets a round, with perfect recall
@@ -118,6 +123,7 @@ FIGURE_3_3 = GrowingGames(
         runs=3,
         only=tuple(_size(n, way) for n in (2, 20) for way in CS_PCS),
     ),
+    settings={"brief": changes(budget=CellBudget.of(seconds=6))},
 )
 
 LONGER, APART = 4, 1000  # factor by which opponents learn longer, and offset of their seeds

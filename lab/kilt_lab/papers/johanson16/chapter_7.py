@@ -49,6 +49,7 @@ BIASED = 20.0  # mb/hand from which an estimator is biased; the thesis calls 47 
 FIRST = next(iter(logs.AGENTS))
 DEFAULTS = Setting(LIMIT, CellBudget.of(minutes=4), 3, threads=2)  # each run has its own agents, matches and deals
 QUICK = changes(game="royal.limit.2p", budget=CellBudget.of(seconds=3.6))
+SETTINGS = {"royal": changes(game="royal.limit.2p", budget=CellBudget.of(seconds=36))}  # 1,500 hands of each log
 
 
 def _printed(text: str) -> dict[str, dict[str, tuple[int, ...]]]:
@@ -121,6 +122,7 @@ class Estimators(Experiment):
     solves: int = AGENTS
     defaults: Setting = DEFAULTS
     quick: Changes = field(default_factory=lambda: QUICK)
+    settings: Mapping[str, Changes] = field(default_factory=lambda: SETTINGS)
     paper: Printed = field(default_factory=dict)
     partial: bool = False
 

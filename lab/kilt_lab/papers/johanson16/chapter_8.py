@@ -187,4 +187,5 @@ TABLE_8 = Portfolios(
     solves=chapter_7.AGENTS,
     defaults=chapter_7.DEFAULTS,
     quick=chapter_7.QUICK,
+    settings=chapter_7.SETTINGS,
 )
