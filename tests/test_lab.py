@@ -226,6 +226,9 @@ def test_recorded_commands_name_their_setting():
     ):
         chosen = experiment.setting(reproduce._base(experiment, name, quick=quick), asked)
         assert reproduce._command(experiment, chosen, name, quick=quick) == f"kilt reproduce figure-3.2{options}"
+    experiment = EXPERIMENTS["table-7.1"]
+    chosen = experiment.setting(experiment.quick, {"threads": 1})
+    assert reproduce._command(experiment, chosen, None, quick=True) == "kilt reproduce table-7.1 --quick --threads=1"
 
 
 def test_an_observation_is_recorded(folder):

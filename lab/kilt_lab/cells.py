@@ -130,7 +130,7 @@ class Setting(NamedTuple):
         found += [f"--{self.budget.clock}={self.budget.amount:g}"] if self.budget else []
         found += [f"--runs={self.runs}"] if self.runs else []
         found += [f"--device={self.device}"] if self.device not in ("", CPU) else []
-        found += [f"--threads={self.threads}"] if self.threads > 1 else []
+        found += [f"--threads={self.threads}"] if self.threads else []
         found += [f"--jobs={self.jobs}"] if self.jobs != 1 else []
         return found + [f"--only={row}" for row in self.only]
 
