@@ -141,7 +141,9 @@ def compare(
     """
     with other_checkout(place) as other, TemporaryDirectory() as caches:
         sides = [
-            Checkout(HERE, _own_root(), Path(caches) / HERE),
+            Checkout(
+                HERE, clone() or Path(__file__).parents[1], Path(caches) / HERE
+            ),  # a clone, or where kilt is installed
             Checkout(THERE, other, Path(caches) / THERE),
         ]
         found: dict[str, list[dict[str, float]]] = {HERE: [], THERE: []}
@@ -196,8 +198,3 @@ def other_checkout(place: str) -> Iterator[Path]:
         with tarfile.open(fileobj=io.BytesIO(packed)) as archive:
             archive.extractall(unpacked, filter="data")
         yield Path(unpacked)
-
-
-def _own_root() -> Path:
-    """Return the root of this checkout, or the folder in which kilt is installed."""
-    return clone() or Path(__file__).parents[1]

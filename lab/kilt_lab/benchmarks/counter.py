@@ -31,7 +31,7 @@ from kilt.solve.tables.flat import FlatTables
 from kilt.solve.tables.memory import TreeTables
 from kilt.solve.tables.pairs import PairTables
 from kilt.tree.best_response import uniform
-from kilt.tree.flat import FlatTree, flat_tree
+from kilt.tree.flat import flat_tree
 from kilt.tree.vector import VectorGame
 from kilt_lab.benchmarks.measure import Figure, interleaved
 from kilt_lab.pieces.agents import game_in_buckets
@@ -69,30 +69,21 @@ def _ratios(rounds: int) -> list[tuple[str, str, float]]:
     """Return the time of an iteration for one seat against a model, relative to one of CFR, for each form of a game."""
     tree, game = flat_tree(load_holdem("leduc")), VectorGame(load_holdem(SMALL))
     synthetic = SyntheticGame(load_holdem(GAME), ((60,) * 4,) * 2)
-    made: dict[str, tuple[str, Callable[[Restriction | None], Solver], int, tuple[int, ...]]] = {
-        "": (f"{SMALL}, vectors of hands", partial(_vector, game), 1, game.shape),
-        "_flat": ("leduc, flat", partial(_flat, tree), 100, uniform(tree).shape),
-        "_external": ("external sampling, limit hold'em", partial(_external, synthetic), 20_000, (synthetic.slots,)),
+    vector = (lambda held: Cfr(TreeTables(game, restriction=held), "cfr+")), 1, game.shape
+    flat = (lambda held: Cfr(FlatTables(tree.nodes, restriction=held), "cfr+")), 100, uniform(tree).shape
+    external = (lambda held: ExternalMCCFR(synthetic, restriction=held)), 20_000, (synthetic.slots,)
+    made: dict[str, tuple[str, tuple[Callable[[Restriction | None], Solver], int, tuple[int, ...]]]] = {
+        "": (f"{SMALL}, vectors of hands", vector),
+        "_flat": ("leduc, flat", flat),
+        "_external": ("external sampling, limit hold'em", external),
     }
     found = []
-    for key, (what, make, steps, shape) in made.items():
+    for key, (what, (make, steps, shape)) in made.items():
         held = Restriction(1, np.full(shape, 0.15))
         solvers = {"cfr": make(None), "dbr": make(held)}
         seconds = interleaved({name: partial(solver.step, steps) for name, solver in solvers.items()}, rounds=rounds)
         found.append((key, what, seconds["dbr"] / seconds["cfr"]))
     return found
-
-
-def _vector(game: VectorGame, held: Restriction | None) -> Solver:
-    return Cfr(TreeTables(game, restriction=held), "cfr+")
-
-
-def _flat(tree: FlatTree, held: Restriction | None) -> Solver:
-    return Cfr(FlatTables(tree.nodes, restriction=held), "cfr+")
-
-
-def _external(game: SyntheticGame, held: Restriction | None) -> Solver:
-    return ExternalMCCFR(game, restriction=held)
 
 
 def _joint_game() -> JointGame:

@@ -157,9 +157,6 @@ class OrangeHoldem:
             artifact.write(place, KIND, {"strategy": np.asarray(_on_host(self.game, found))})
         return found
 
-    def _answered(self, restriction: Restriction) -> FloatArray:
-        return self._stepped(Cfr(PairTables(self.game, restriction), VARIANT), self.iterations)
-
     def _stepped(self, solver: Cfr[PairTables], iterations: int) -> FloatArray:
         while solver.iterations < iterations:
             solver.step(min(TOGETHER, iterations - solver.iterations))
@@ -176,7 +173,9 @@ class OrangeHoldem:
         """Return a model of Orange from games against Probe or itself, half of them in each seat."""
         key = setting.games, setting.against, setting.run
         if key not in self._models:
-            host = [np.asarray(_on_host(self.game, table)) for table in (self.orange, self._partner(setting))]
+            probe = self.game.probabilities(probe_weights(self.game))
+            both = self.orange, self.orange if setting.against == SELF else probe
+            host = [np.asarray(_on_host(self.game, table)) for table in both]
             first, rng = _on_host(self.game, self.first), np.random.default_rng(SEED + setting.run)
             counts = np.zeros(self.game.abstract.slots)
             for seat in (0, 1):
@@ -184,9 +183,6 @@ class OrangeHoldem:
                 counts += observed(self.game, profile, seat, setting.games // 2, rng)
             self._models[key] = OpponentModel(self.name, "", "Orange", self.game.layout, counts)
         return self._models[key]
-
-    def _partner(self, setting: CurveSetting) -> FloatArray:
-        return self.orange if setting.against == SELF else self.game.probabilities(probe_weights(self.game))
 
     def answer(self, setting: CurveSetting, share: float) -> AnswerPoint:
         """Return the response to a model for a p or P_max, with its exploitability and winnings."""
@@ -200,10 +196,10 @@ class OrangeHoldem:
         elif share == 1 and not setting.confidence:
             found = self.game.responses(policy)
         else:
-            held = (Restriction(seat, fixed, share) for seat in (1, 0))
-            if setting.confidence:
-                held = (Restriction(seat, share * fixed) for seat in (1, 0))
-            found = self.game.arrays.where(self.first, *map(self._answered, held))
+            held = (share * fixed,) if setting.confidence else (fixed, share)
+            tables = (PairTables(self.game, Restriction(seat, *held)) for seat in (1, 0))
+            answers = (self._stepped(Cfr(each, VARIANT), self.iterations) for each in tables)
+            found = self.game.arrays.where(self.first, *answers)
         return AnswerPoint(
             share, self.game.exploitability(found), self.met(found, self.orange), self.met(found, policy)
         )

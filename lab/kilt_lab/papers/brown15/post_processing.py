@@ -159,8 +159,6 @@ PUBLISHED = ("none", "purification", PURE, "threshold-0.15", "new-0.1", "new-0.2
 GRID = (0.1, 0.2, 0.5, 1.0), (0.0, 0.15, 1.0), (0.0, 0.15, 1.0)
 FAMILY = tuple(f"bets-{fold:g}-{among:g}-{inside:g}" for fold, among, inside in product(*GRID))
 SEARCH, NOTHING = "best of the family", "bets-1-0-0"
-
-
 VARIATIONS = tuple(rule for rule in FAMILY if rule != NOTHING)
 DEALS = 10_000
 
@@ -313,7 +311,9 @@ class ExactRules(Experiment):
     def measure(self, case: str, seed: int, lab: Lab) -> Cell:
         """Apply a rule to a strategy. The cell has the change of exploitability, in mbb/g."""
         rule, _, stage = case.partition(", ")
-        game = lab.shared("game", lambda: _small_game(), per="experiment")
+        game = lab.shared(
+            "game", lambda: VectorGame(Holdem(GameDef.parse(NO_LIMIT)), actions_of(BETS)), per="experiment"
+        )
         average, before = lab.shared(stage, partial(_solved, game, stage, seed))
         after = post_processed(game, average, rule_named(rule))
         return Cell({case: 1000 * game.exploitability(after) - before}, more={"before": before})
@@ -325,10 +325,6 @@ class ExactRules(Experiment):
             if len(runs) == len(FAMILY) and min(map(len, runs.values())) > 1:
                 rule, judged = searched({rule: those for rule, those in runs.items() if rule != NOTHING})
                 yield Row.of_runs(f"{SEARCH}, {stage}", judged, "mbb/g", 0.0, {"rule": rule})
-
-
-def _small_game() -> VectorGame:
-    return VectorGame(Holdem(GameDef.parse(NO_LIMIT)), actions_of(BETS))
 
 
 def _solved(game: VectorGame, stage: str, seed: int) -> tuple[Table, float]:

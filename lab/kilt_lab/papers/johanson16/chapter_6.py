@@ -82,6 +82,7 @@ class OrangeGame:
         nodes = self.tree.nodes
         self.first = np.repeat(nodes.infoset_player, np.diff(nodes.infoset_start)) == 0
         self.bound = sum(response_values(self.tree, self.orange)) / 2
+        self.best = np.where(self.first, *(best_response(self.tree, self.orange, seat).strategy for seat in (0, 1)))
 
     def met(self, answer: FloatArray, other: FloatArray) -> float:
         """Return the winnings of a response against another strategy in chips per game, the mean over both seats."""
@@ -121,19 +122,15 @@ class OrangeGame:
     def frontier(self) -> list[tuple[float, float]]:
         """Return exploitability and exploitation of the best safe responses to Orange, by linear programs."""
         nodes = self.tree.nodes
-        answer = [best_response(self.tree, self.orange, seat).strategy for seat in (0, 1)]
-        worst = exploitability(self.tree, np.where(self.first, *answer))
-        found = []
-        for risk in worst * SPACED:
-            seats = [safe_response(nodes, seat, self.orange, risk).value for seat in (0, 1)]
-            found.append((float(risk), sum(seats) / 2))
-        return found
+        risks = (exploitability(self.tree, self.best) * SPACED).tolist()
+        return [
+            (risk, sum(safe_response(nodes, seat, self.orange, risk).value for seat in (0, 1)) / 2) for risk in risks
+        ]
 
     def ends(self) -> FloatArray:
         """Return [equilibrium, best response to Orange]: exploitability, and winnings against Orange."""
-        nash = solve_lp(self.tree.nodes).strategy
-        answer = np.where(self.first, *(best_response(self.tree, self.orange, seat).strategy for seat in (0, 1)))
-        return np.array([(exploitability(self.tree, one), self.met(one, self.orange)) for one in (nash, answer)])
+        both = solve_lp(self.tree.nodes).strategy, self.best
+        return np.array([(exploitability(self.tree, one), self.met(one, self.orange)) for one in both])
 
 
 def mixtures(ends: FloatArray) -> list[tuple[float, float]]:

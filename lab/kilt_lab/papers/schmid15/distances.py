@@ -26,11 +26,9 @@ from kilt_lab.papers.johanson16.chapter_5 import emd, histograms
 
 # Both hands have the nuts on their flop, and almost certainly at the end.
 WEAK, STRONG = ("5c2h", "5d5h5s"), ("AsAh", "AcAdTh")
-PAPER_2 = {  # as printed
-    "52o and AA before the flop": 50.854,
-    "… and on flops that make both the best hand": 0.0,
-    "history-aware distance": 25.427,
-}
+BEFORE, ON_FLOP = "52o and AA before the flop", "… and on flops that make both the best hand"
+AWARE = "history-aware distance"
+PAPER_2 = {BEFORE: 50.854, ON_FLOP: 0.0, AWARE: 25.427}  # as printed
 BINS = 100
 
 
@@ -43,7 +41,7 @@ class HistoryAware(Experiment):
         before = emd(*histograms([WEAK[0], STRONG[0]], "", BINS))
         weak, strong = (histograms([hand], board, BINS)[0] for hand, board in (WEAK, STRONG))
         on_flop = emd(weak, strong)
-        return Cell(dict(zip(PAPER_2, (before, on_flop, (before + on_flop) / 2), strict=True)), exact=True)
+        return Cell({BEFORE: before, ON_FLOP: on_flop, AWARE: (before + on_flop) / 2}, exact=True)
 
 
 FIGURE_2 = HistoryAware(
@@ -52,16 +50,12 @@ FIGURE_2 = HistoryAware(
     "Distances of 52o and AA, 100 bins",
     rows=rows(PAPER_2, "bins", paper=PAPER_2, cases=("distances",)),
     claims={
-        f"{says} {printed:g} bins": as_printed(name, 5e-4)
-        for (name, printed), says in zip(
-            PAPER_2.items(),
-            (
-                "the distance of 52o and AA before the flop is",
-                "the distance of 52o and AA on flops that give both the nuts is",
-                "the history-aware distance of 52o and AA is half of that before the flop:",
-            ),
-            strict=True,
-        )
+        f"the {says} {PAPER_2[name]:g} bins": as_printed(name, 5e-4)
+        for name, says in {
+            BEFORE: "distance of 52o and AA before the flop is",
+            ON_FLOP: "distance of 52o and AA on flops that give both the nuts is",
+            AWARE: "history-aware distance of 52o and AA is half of that before the flop:",
+        }.items()
     },
     hint="our copy lacks the paper's flops; the experiment uses two on which each hand has the nuts",
     time="seconds",
