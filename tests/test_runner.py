@@ -12,6 +12,7 @@ import pytest
 
 from commands import answer, kilt, refused
 from kilt.errors import ArtifactError
+from kilt_lab import runner
 from kilt_lab.cells import Cell, CellBudget, RowSpec, Setting, changes, rows
 from kilt_lab.claims import contrast, higher
 from kilt_lab.experiment import Experiment
@@ -201,6 +202,17 @@ def test_jobs_measure_the_same(tmp_path):
     two = answer(*command, "--jobs", 2, "--out", tmp_path / "two")["rows"]
     assert [row["runs"] for row in one] == [row["runs"] for row in two]
     assert sorted(json.loads(line).get("seed", 0) for line in lines_of(tmp_path / "two")) == [0, 0, 1, 1]
+
+
+def test_workers_skip_what_is_exact(tmp_path, monkeypatch):
+    """A worker measures no other seed of a case that another process has found to be exact, except for --again."""
+    experiment = EXPERIMENTS["figure-9.3"]
+    setting = experiment.setting({}, {"game": "kuhn", "budget": CellBudget.of(iterations=2), "only": ("cfr+",)})
+    assert run(experiment, setting, tmp_path, Quiet(), jobs=False).complete
+    for again, count in ((False, 1), (True, 2)):
+        monkeypatch.setattr(runner, "_working", [experiment, setting, tmp_path, Quiet(), again])
+        runner._work([("cfr+", 1)])
+        assert len(lines_of(tmp_path)) == count
 
 
 def test_two_processes_at_one_folder(tmp_path):

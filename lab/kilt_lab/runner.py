@@ -131,8 +131,10 @@ def run(
         wanted = [*_missing(experiment, setting, store)]
         _tell(store, len(wanted), watcher)
         count = min(processes(setting), len(wanted)) if jobs else 1
-        measure = _side_by_side if count > 1 else _one_by_one
-        complete = measure(experiment, setting, store, wanted, watcher)
+        if count > 1:
+            complete = _side_by_side(experiment, setting, store, wanted, watcher, again=again)
+        else:
+            complete = _one_by_one(experiment, setting, store, wanted, watcher)
         found = assembled(experiment, setting, store, complete=complete)
         if experiment.picture and found.rows:
             path = folder / experiment.picture
@@ -191,7 +193,13 @@ def _one_by_one(
 
 
 def _side_by_side(
-    experiment: Experiment, setting: Setting, store: Store, wanted: Sequence[Task], watcher: ProgressMonitor
+    experiment: Experiment,
+    setting: Setting,
+    store: Store,
+    wanted: Sequence[Task],
+    watcher: ProgressMonitor,
+    *,
+    again: bool,
 ) -> bool:
     """Measure cells in several processes. Returns whether all of them were measured."""
     groups: dict[Any, list[Task]] = {}
@@ -199,7 +207,7 @@ def _side_by_side(
         groups.setdefault(seed if experiment.shares else (case, seed), []).append((case, seed))
     context = get_context("spawn")
     stop, done = context.Event(), 0
-    begin = (experiment.name, setting, store.folder, stop)
+    begin = (experiment.name, setting, store.folder, stop, again)
     with ProcessPoolExecutor(min(processes(setting), len(groups)), context, _begin_work, begin) as pool:
         left = {pool.submit(_work, group): len(group) for group in groups.values()}
         while left:
@@ -236,15 +244,19 @@ class _Silent:
 _working: list[Any] = []  # arguments of `_begin_work` in a worker process
 
 
-def _begin_work(name: str, setting: Setting, folder: Path, stop: Event) -> None:
+def _begin_work(name: str, setting: Setting, folder: Path, stop: Event, again: bool) -> None:
     """Store the experiment in the worker process, once for all groups of cells."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the process that the user sees
-    _working[:] = [experiment_named(name), setting, folder, _Silent(stop)]
+    _working[:] = [experiment_named(name), setting, folder, _Silent(stop), again]
 
 
 def _work(group: Sequence[Task]) -> None:
-    experiment, setting, folder, watcher = _working
-    _one_by_one(experiment, setting, Store(folder, experiment.name, setting), group, watcher)
+    """Measure cells in a worker process, except those of a case that another process has found to be exact."""
+    experiment, setting, folder, watcher, again = _working
+    store = Store(folder, experiment.name, setting)
+    if not again:
+        store.read()
+    _one_by_one(experiment, setting, store, group, watcher)
 
 
 def assembled(experiment: Experiment, setting: Setting, store: Store, *, complete: bool) -> Found:
