@@ -80,7 +80,7 @@ TABLE = ClassesInPlay(
         ),
     },
     hint="no-limit hold'em with 20 cards; each of --runs clusters, solves and deals with its own seeds",
-    time="about 10 s for each run of each row",
+    time="about 25 s of CPU time for each run of all rows",
     defaults=Setting("short.nolimit.2p", CellBudget(NODES, 4_000_000), 5),
     quick=changes(jobs=0, only=(SCHMID, WAUGH), runs=3),
     clocks=(NODES,),
