@@ -27,7 +27,7 @@ MAX_COMPARED_BOARDS = 30_000  # maximum number of boards that are compared with 
 
 
 class ComparisonBase(NamedTuple):
-    """The card abstraction that is used to compare boards by the buckets of their hands."""
+    """The base of a public abstraction: boards are compared by the buckets of their hands in it."""
 
     fingerprint: str  # empty if boards are compared without a base
     rounds: Callable[[int], RoundBuckets]  # returns the buckets of a round, and builds them if necessary

@@ -42,7 +42,7 @@ class BoardClasses(NamedTuple):
         return labels
 
     def look_up_earlier(self, holdings: Holdings) -> tuple[IntArray, Labels]:
-        """Return the possible classes of earlier boards if the order of the board cards is unknown.
+        """Return the classes that earlier boards may have had, if only the later board is known.
 
         Returns the positions of the cards that form them as [way, card], and the classes as [board, way]. If later
         boards are dealt in rounds, the cards are their first ones; if boards are sets, any choice is possible.

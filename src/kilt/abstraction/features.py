@@ -291,7 +291,7 @@ class Features:
         return self.histograms(r, bins)
 
     def missing_table_costs(self, feature: str, r: int, settings: FeatureSettings) -> TableCosts:
-        """Estimate the cost of a feature's tables that are missing from the cache folder."""
+        """Estimate the time and memory to compute a feature's tables, as far as the cache folder lacks them."""
         tables = self.table_costs(feature, r, settings)
         return {name: cost for name, cost in tables.items() if not (self._folder and self._usable(self._folder / name))}
 

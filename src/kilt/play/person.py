@@ -445,7 +445,7 @@ class Session:
 
     @property
     def best_hand(self) -> int:
-        """The index of the hand with the person's largest win."""
+        """Return the index of the hand in which the person won most."""
         return self.won.index(max(self.won))
 
     @property

@@ -74,7 +74,7 @@ class Spec(ABC):
 
     @property
     def budget(self) -> Budget:
-        """Return the run's default limits: those configured, one step for exact solvers, or a minute."""
+        """Return the configured limits of the run, or by default one step of an exact solver or one minute."""
         return self.limits or (Budget(iterations=1) if self.exact else Budget(seconds=60 * DEFAULT_MINUTES))
 
     @property

@@ -130,7 +130,7 @@ class WalkSize(NamedTuple):
         return trunk > 0 and self.maps > LARGE
 
     def sampled_opponent_bytes(self, trunk: int) -> tuple[int, int]:
-        """Return the memory for the opponent in CFR-BR with sampled boards, in bytes.
+        """Return how many bytes of memory the opponent's tables take in CFR-BR with sampled boards.
 
         The opponent has regrets in the first `trunk` rounds, and responses on one sample of boards.
         """

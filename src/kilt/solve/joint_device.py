@@ -30,7 +30,7 @@ RANGE = np.dtype([(name, np.int32) for name in ("block", "begin", "player", "seq
 
 
 class DeviceJointGame(JointGame):
-    """An abstract game in GPU memory, as a probability and payoff for each pair of bucket sequences.
+    """An abstract game in GPU memory: for each pair of bucket sequences, its probability and its payoff.
 
     `PairTables` accept it like a `JointGame`, and then store their tables on the device. Strategies from the device are
     probabilities; those from the host are converted to probabilities.

@@ -112,7 +112,7 @@ class Library:
         return agent, own_game(agent) or load_holdem(LARGE)
 
     def policy_player(self, name: str) -> tuple[PolicyAgent, Holdem]:
-        """Return a player with known action probabilities, and its game.
+        """Return a player whose action probabilities are known, together with the game that it plays.
 
         Raises PlayError for other players.
         """

@@ -284,7 +284,7 @@ class LowerWorker(ClassOwner):
         self.clear(batch, samples, boards, self.partition.head, rounds)
 
     def work(self, number: int, messages: list[LowerRequest]) -> LowerResult:
-        """Continue deals of the previous level's workers, and run CFR on them in this worker's rounds."""
+        """Run CFR in this worker's rounds, on deals that workers of the earlier rounds pass on."""
         game, weight = self.game, self.game.excess_weight(number)
         # Arrays from messages are read-only, and kernels would be compiled once more for read-only arrays.
         messages = [

@@ -98,7 +98,7 @@ class Batch(NamedTuple):
 
 
 class BatchResult(NamedTuple):
-    """A worker's answer about a batch of deals in a distributed run: sums of values, and work done."""
+    """What a worker returns for a batch of deals: the values of the deals, and counts of its work."""
 
     sums: IntArray  # [start] Σ |F(n,h)| · v over classes and samples, see `kernels.FINE`
     seconds: float  # seconds of work

@@ -183,7 +183,7 @@ class SubgameTables(PartTables):
         self.passes += 1
 
     def prepare_trunk_pass(self, turn: Turn, discount: Discount) -> Learning:
-        """Prepare the pass of CFR that updates a player's regrets in the first rounds."""
+        """Compute what the pass of CFR over the first rounds needs before it updates a player's regrets."""
         cut = self.subgames
         tables = self.trunk, self.average_trunk, cut.sums(cut.trunk_rows)
         return self.prepare_pass(turn.player, LoadedSubgame(-1, cut.game.tree, cut.layouts(), *tables), discount)

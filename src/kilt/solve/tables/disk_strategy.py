@@ -208,7 +208,7 @@ class DiskProblem(VectorProblem):
         return artifact.fingerprint(super().fingerprint, self.subgames.fingerprint)
 
     def uniform(self) -> Array:
-        """Raise RunError, because only a run can compute a strategy on disk."""
+        """Raise RunError: a strategy on disk has no uniform version, because only a run can write one."""
         raise RunError(f"{self.name} is in subgames on disk: give the strategy of a run")
 
     def save(self, path: Path, strategy: Any, **figures: Any) -> None:

@@ -1,4 +1,4 @@
-"""Store tables of only distinct hands while a solver runs, and show all hands to callers.
+"""Let a solver store one row for hands that are equal up to a permutation of suits, while callers still see all hands.
 
 See `kilt.tree.strength_order`.
 """

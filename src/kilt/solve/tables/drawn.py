@@ -204,7 +204,7 @@ class SampledBoardTables(TableState, PartTables):
         yield slice(None), self.vectors.part_values(turn.player, walk, self._draws[turn.offset].tree, self.dtype)
 
     def prepare_trunk_pass(self, turn: Turn, discount: Discount) -> Learning:
-        """Prepare the pass of CFR that updates a player's regrets in the first rounds."""
+        """Compute what the pass of CFR over the first rounds needs before it updates a player's regrets."""
         draw, noise = self._draws[turn.offset], self.vectors.tree.noise
         own, theirs = self._seat(turn.own, turn.offset), self._seat(turn.theirs, turn.offset)
         walk = learning_walk(draw.tree, turn.player, self._tasks[turn.task], own, theirs, discount)

@@ -59,7 +59,7 @@ class PartTables(Tables):
 
     @abstractmethod
     def prepare_trunk_pass(self, turn: Turn, discount: Discount) -> Learning:
-        """Prepare the pass of CFR that updates a player's regrets in the first rounds."""
+        """Compute what the pass of CFR over the first rounds needs before it updates a player's regrets."""
 
 
 def require_unsigned(variant: Variant, what: str) -> None:

@@ -357,7 +357,7 @@ class _Writer:
         self.slots, self.levels = 1, 1  # numbers in use
 
     def block(self, root: int) -> None:
-        """Append the steps that evaluate one betting round to the GPU's list.
+        """Append one betting round to the list of steps that the GPU runs to evaluate a strategy.
 
         `root` is the first node of the round.
         """
