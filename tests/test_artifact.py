@@ -166,8 +166,10 @@ def test_an_artifact_that_has_lost_its_manifest_is_made_again(place, lost):
     assert {file.name for file in place.iterdir()} == {f"{name}.npy" for name in ARRAYS}
 
 
-def test_every_byte_of_a_large_file_is_read(tmp_path):
+@pytest.mark.parametrize("piece", [checksums.PIECE, checksums.BLOCK + 3])
+def test_every_byte_of_a_large_file_is_read(tmp_path, monkeypatch, piece):
     """Of several blocks, and beyond the size from which on a file is `LARGE`: both checksums see the last byte."""
+    monkeypatch.setattr(checksums, "PIECE", piece)  # above its size, a file has checksums of pieces
     size = checksums.LARGE + 3 * checksums.BLOCK + 5
     write(tmp_path / "large", "test", {"table": np.arange(size, dtype=np.uint8)})
     file = tmp_path / "large" / "table.npy"
@@ -178,6 +180,21 @@ def test_every_byte_of_a_large_file_is_read(tmp_path):
                 read(tmp_path / "large", "test", check=check)
         flip(file, place)
     read(tmp_path / "large", "test", check=True)
+
+
+def test_pieces_are_read_by_their_own_size(tmp_path, monkeypatch):
+    """A release with another size of pieces, or with none, can read what this one writes, and the other way round."""
+    for piece in (1000, 10**6):
+        monkeypatch.setattr(checksums, "PIECE", piece)
+        write(tmp_path / str(piece), "test", {"table": np.arange(5000)})
+    said = [
+        json.loads((tmp_path / name / "manifest.json").read_text())["arrays"]["table"] for name in ("1000", "1000000")
+    ]
+    assert [one.get("piece") for one in said] == [1000, None]
+    assert said[0]["blake2b"] != said[1]["blake2b"]
+    for piece in (1000, 10**6):
+        for check in (False, True):
+            np.testing.assert_array_equal(read(tmp_path / str(piece), "test", check=check).arrays["table"], range(5000))
 
 
 def test_kill_minus_nine(tmp_path):

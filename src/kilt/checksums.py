@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import platform
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from hashlib import blake2b
 from pathlib import Path
@@ -27,6 +28,7 @@ CHECKSUM, QUICK = "blake2b", "crc32"
 LARGE = 1 << 22  # smallest size in bytes of files whose correct checksum is cached
 SETTLED = 2 * 10**9  # nanoseconds after which a change of a file is visible in its modification time
 BLOCK = 1 << 20  # bytes that are read or written in one call
+PIECE = 1 << 26  # bytes of a large array that have a checksum of their own
 
 
 def seal_of(manifest: Mapping[str, Any]) -> str:
@@ -37,10 +39,26 @@ def seal_of(manifest: Mapping[str, Any]) -> str:
 
 
 def describe(array: Array) -> dict[str, Any]:
-    """Return the entry of a manifest that describes an array."""
-    content = content_of(array)
-    checksums = {CHECKSUM: blake2b(content, digest_size=16).hexdigest(), QUICK: f"{crc32(content):08x}"}
-    return {"dtype": array.dtype.str, "shape": list(array.shape)} | checksums
+    """Return the entry of a manifest that describes an array.
+
+    The checksum of an array larger than `PIECE` is that of its pieces' checksums, so that several threads compute it.
+    """
+    content, said = content_of(array), {"dtype": array.dtype.str, "shape": list(array.shape)}
+    if array.nbytes <= PIECE:
+        return said | {which: _checksum(content, which) for which in (CHECKSUM, QUICK)}
+
+    def both(start: int) -> tuple[str, str]:
+        piece = content[start : start + PIECE]
+        return _checksum(piece, CHECKSUM), _checksum(piece, QUICK)
+
+    with ThreadPoolExecutor() as pool:
+        found = pool.map(both, range(0, array.nbytes, PIECE))
+        slow, quick = ("".join(texts).encode() for texts in zip(*found, strict=True))
+    return said | {"piece": PIECE, CHECKSUM: _checksum(slow, CHECKSUM), QUICK: _checksum(quick, QUICK)}
+
+
+def _checksum(content: bytes | memoryview, which: str) -> str:
+    return f"{crc32(content):08x}" if which == QUICK else blake2b(content, digest_size=16).hexdigest()
 
 
 def is_whole(file: Path, array: np.memmap[Any, Any], said: Mapping[str, Any], *, again: bool) -> bool:
@@ -58,7 +76,7 @@ def is_whole(file: Path, array: np.memmap[Any, Any], said: Mapping[str, Any], *,
     if not again and size >= LARGE and _remembered(file) == state:
         return True
     which = QUICK if QUICK in said and not again else CHECKSUM
-    if _checksum(file, array.offset, which) != said.get(which):
+    if _checksum_of_file(file, array.offset, size, which, said.get("piece", 0)) != said.get(which):
         if size >= LARGE:
             with suppress(OSError):
                 _mark(file).unlink(missing_ok=True)
@@ -67,17 +85,29 @@ def is_whole(file: Path, array: np.memmap[Any, Any], said: Mapping[str, Any], *,
     return True
 
 
-def _checksum(file: Path, start: int, which: str) -> str:
-    """Return the checksum of a file from byte `start` on, without keeping its content in memory."""
-    quick, thorough = 0, blake2b(digest_size=16)
-    with file.open("rb", buffering=0) as content:
-        content.seek(start)
-        while block := content.read(BLOCK):
-            if which == QUICK:
-                quick = crc32(block, quick)
-            else:
-                thorough.update(block)
-    return f"{quick:08x}" if which == QUICK else thorough.hexdigest()
+def _checksum_of_file(file: Path, start: int, end: int, which: str, piece: int) -> str:
+    """Return the checksum of the bytes from `start` to `end` of a file, without keeping them in memory.
+
+    With a `piece`, it is that of the checksums of pieces of this size.
+    """
+
+    def part(start: int, end: int) -> str:
+        quick, thorough = 0, blake2b(digest_size=16)
+        with file.open("rb", buffering=0) as content:
+            content.seek(start)
+            while start < end and (block := content.read(min(BLOCK, end - start))):
+                start += len(block)
+                if which == QUICK:
+                    quick = crc32(block, quick)
+                else:
+                    thorough.update(block)
+        return f"{quick:08x}" if which == QUICK else thorough.hexdigest()
+
+    if piece <= 0:
+        return part(start, end)
+    with ThreadPoolExecutor() as pool:
+        starts = range(start, end, piece)
+        return _checksum("".join(pool.map(part, starts, (min(end, at + piece) for at in starts))).encode(), which)
 
 
 def state_of(file: Path, checksum: object) -> str:
