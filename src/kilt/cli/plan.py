@@ -140,7 +140,7 @@ def estimate(
     ]
     total = ["all", count(sum(size.decisions)), "", count(sum(size.infosets)), count(sum(size.slots))]
     print_table(f"{config}: {count(size.nodes)} nodes of betting", titles, [*rows, total], numbers=True)
-    say(describe_cost(plan, cost))
+    say(f"{plan.description}, {count(sum(size.slots))} infoset-actions: {cost}")
     if not fits:
         say(
             f"that is more memory than the {in_bytes(there)} that are available, and `kilt solve` would refuse it: use "
@@ -441,8 +441,3 @@ def run_cost_data(cost: Cost) -> dict[str, Any]:
         sizes = {"memory": cards.resident, "mapped": cards.mapped, "tables": cards.disk, "features": cards.cache}
         built = {f"cards_{name}": value for name, value in ({"seconds": cards.seconds} | sizes).items()}
     return solving.data() | {"tables_bytes": tables.memory if tables else 0, "peak_bytes": cost.resident} | built
-
-
-def describe_cost(plan: RunPlan, cost: Cost) -> str:
-    """Describe the cost of a run in one line."""
-    return f"{count(sum(plan.size.slots))} infoset-actions, {plan.config.solver.algorithm}: {cost}"

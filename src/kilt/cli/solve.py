@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from itertools import count
 from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Annotated, Any
@@ -15,10 +15,10 @@ import typer
 from rich.progress import TaskID
 
 from kilt.cli import options
-from kilt.cli.plan import describe_cost
 from kilt.cli.show import (
     AsJson,
     ProgressBars,
+    count,
     interrupts,
     print_json,
     print_table,
@@ -128,7 +128,7 @@ def built(spec: Spec, folder: Path | None, budget: Budget | None, *, resumes: bo
         if not (spec.has_budget or budget or resumes):
             say(f"no budget is given: stopping after {spec.budget}")
         if isinstance(spec, RunPlan):
-            say(describe_cost(spec, cost))
+            say(f"{spec.description}, {count(sum(spec.size.slots))} infoset-actions: {cost}")
 
     try:
         with ticking() as tick:
@@ -221,8 +221,8 @@ def _new_folder(game: str, algorithm: str) -> Path:
 
 
 def free_folder(name: str) -> Path:
-    """Return the name of a new folder: the given name, with a number appended if it is taken."""
-    return next(path for n in count(1) if not (path := Path(name if n == 1 else f"{name}-{n}")).exists())
+    """Return the name of a folder that does not exist yet: the given name, with a number appended if needed."""
+    return next(path for n in itertools.count(1) if not (path := Path(name if n == 1 else f"{name}-{n}")).exists())
 
 
 def _standing(step: Step) -> str:
