@@ -17,7 +17,19 @@ from kilt_lab.claims import FAILS, HOLDS
 from kilt_lab.cli import reproduce
 from kilt_lab.menu import EXPERIMENTS
 from kilt_lab.provenance import clone
-from kilt_lab.render import BLOCK, NOT_RUN, QUOTED, aims, by_hand, changed, claims_of, commented, met, table_of
+from kilt_lab.render import (
+    BLOCK,
+    NOT_RUN,
+    QUOTED,
+    _command,
+    aims,
+    by_hand,
+    changed,
+    claims_of,
+    commented,
+    met,
+    table_of,
+)
 from kilt_lab.results import (
     EXPERIMENT,
     OBSERVATION,
@@ -259,3 +271,12 @@ def test_files_that_are_none(tmp_path):
 def test_render_in_a_clone():
     assert clone() == ROOT
     assert kilt("lab", "render", "--check").stdout == ""
+
+
+def test_the_source_of_a_result_is_short():
+    """A command that names many rows is printed without their names."""
+    rows = " ".join(f"'--only=a row, {k}'" if k % 2 else f"--only=row-{k}" for k in range(5))
+    assert _command(f"kilt reproduce figure-6 {rows} --runs=3") == (
+        "`kilt reproduce figure-6 --runs=3` with `--only` for 5 rows"
+    )
+    assert _command("kilt reproduce figure-6 --only=here") == "`kilt reproduce figure-6 --only=here`"

@@ -36,6 +36,7 @@ from kilt_lab.results import (
     read_results,
 )
 
+ONLY = re.compile(r" (?:'--only=[^']*'|--only=\S+)")  # one row that a command names
 BLOCK = re.compile(r"(<!-- lab table (\S+) -->\n).*?(<!-- /lab -->)", re.DOTALL)
 LINK = re.compile(r"\]\(([\w/.-]+\.(?:md|png|svg))")
 NOTICE = "<!-- `make lab` writes this page from lab/results: do not edit it. -->\n"
@@ -201,7 +202,13 @@ def _origin(batch: Recording) -> str:
     if batch.origin == TRANSCRIBED:
         return f"transcribed from {batch.page}, {batch.commit}"
     dirty = ", changed files" if batch.dirty else ""
-    return f"`{batch.command}`, {batch.commit}{dirty}, {batch.machine}, {batch.date}"
+    return f"{_command(batch.command)}, {batch.commit}{dirty}, {batch.machine}, {batch.date}"
+
+
+def _command(command: str) -> str:
+    """Return a command as code; if it names many rows with `--only`, their number takes the place of their names."""
+    rows = ONLY.findall(command)
+    return f"`{command}`" if len(rows) <= 2 else f"`{ONLY.sub('', command)}` with `--only` for {len(rows)} rows"
 
 
 def _speed(results: Results, root: Path) -> str:
