@@ -11,11 +11,12 @@ from pathlib import Path
 import pytest
 
 from commands import answer, kilt, refused
+from kilt.artifact import exclusive_access
 from kilt.errors import ArtifactError
 from kilt_lab import runner
 from kilt_lab.cells import Cell, CellBudget, RowSpec, Setting, changes, rows
 from kilt_lab.claims import contrast, higher
-from kilt_lab.experiment import Experiment
+from kilt_lab.experiment import SHARED, Experiment, Lab
 from kilt_lab.menu import EXPERIMENTS
 from kilt_lab.runner import CELLS, run
 from test_lab_digits import SMALL, Quiet, small
@@ -213,6 +214,23 @@ def test_workers_skip_what_is_exact(tmp_path, monkeypatch):
         monkeypatch.setattr(runner, "_working", [experiment, setting, tmp_path, Quiet(), again])
         runner._work([("cfr+", 1)])
         assert len(lines_of(tmp_path)) == count
+
+
+def test_jobs_wait_for_files_that_they_share(tmp_path):
+    """Other processes wait while one makes files that all of them read."""
+    lab = Lab(COUNTED, COUNTED.defaults, tmp_path, Quiet())
+
+    def locked(name):
+        with pytest.raises(ArtifactError, match="another process is at work on"), exclusive_access(lab.folder / SHARED):
+            pass
+        return name
+
+    assert lab.shared("files", lambda: locked("made"), per="experiment", alone=True) == "made"
+    with exclusive_access(lab.folder / SHARED):  # nobody waits for what is there, or for other objects
+        assert lab.shared("files", lambda: "again", per="experiment", alone=True) == "made"
+        assert lab.shared("number", lambda: 1) == 1
+    command = ["tartanian7-algorithm-4", "--nodes", 1000, "--runs", 2, "--only", "3 classes, as printed", "--jobs", 2]
+    assert len(answer("reproduce", *command, "--out", tmp_path / "two")["rows"][0]["runs"]) == 2
 
 
 def test_two_processes_at_one_folder(tmp_path):

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import KW_ONLY, dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -27,6 +28,7 @@ from kilt_lab.cells import ITERATIONS, SECONDS, Axes, Cell, CellBudget, Changes,
 from kilt_lab.claims import Claim, Claims, Row, Verdict
 
 Made = TypeVar("Made")
+SHARED = "shared"  # the name of a lock in the folder of an experiment
 
 
 class Stopped(Exception):  # noqa: N818, it is not an error
@@ -212,11 +214,15 @@ class Lab:
         new.mkdir()
         return new
 
-    def shared(self, key: str, make: Callable[[], Made], per: str = "seed") -> Made:
-        """Return an object that all cells of a seed, or of the experiment, share; `make` is called once."""
+    def shared(self, key: str, make: Callable[[], Made], per: str = "seed", *, alone: bool = False) -> Made:
+        """Return an object that all cells of a seed, or of the experiment, share; `make` is called once.
+
+        With `alone`, other processes of the experiment wait meanwhile, because `make` writes files that they need too.
+        """
         kept = self._kept[per]
         if key not in kept:
-            kept[key] = make()
+            with artifact.exclusive_access(self.folder / SHARED, wait=True) if alone else nullcontext():
+                kept[key] = make()
         return cast(Made, kept[key])
 
     def holdem(self) -> Holdem:

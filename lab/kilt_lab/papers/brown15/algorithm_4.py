@@ -78,7 +78,7 @@ class BoardsSampled(Experiment):
         def made() -> RankedLeduc:
             return RankedLeduc(ranks, lab.folder / f"{ranks}-{suits}-{boards}", suits, boards)
 
-        game = lab.shared(f"{ranks}, {suits}, {boards}", made, per="experiment")
+        game = lab.shared(f"{ranks}, {suits}, {boards}", made, per="experiment", alone=True)
         found, deals = game.solved(seed, lab.budget.whole, how)
         return Cell({case: found}, more={"deals": deals} | ({"nodes": lab.budget.whole} if boards == 1 else {}))
 

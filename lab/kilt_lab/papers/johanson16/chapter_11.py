@@ -135,4 +135,5 @@ FIGURE_11_1 = Trunks(
     defaults=Setting(GAME, CellBudget.of(minutes=10), 5, CPU, threads=2),
     quick=changes(game="short.4-1", budget=CellBudget.of(seconds=2.4), runs=3),
     settings={"20-cards": changes(game="short.4-1", budget=CellBudget.of(seconds=30), threads=1)},
+    shares=True,  # cards of a run, in its folder
 )

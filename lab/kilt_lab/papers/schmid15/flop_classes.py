@@ -148,7 +148,7 @@ class FlopClasses(Experiment):
 
     def measure(self, case: str, seed: int, lab: Lab) -> Cell:
         """Cluster with 1, 2, … classes."""
-        known = lab.shared("flops", lambda: _flops(lab), per="experiment")
+        known = lab.shared("flops", lambda: _flops(lab), per="experiment", alone=True)
         gathered, wanted, flops = known.gathered, known.public.classes, len(known.boards)
         most = min(MOST, flops)
         lab.say(f"run {seed + 1}: k-medoids with 1 to {most} classes, the best of {RESTARTS} starts")
@@ -192,7 +192,7 @@ class Algorithm3(Experiment):
 
     def measure(self, case: str, seed: int, lab: Lab) -> Cell:
         """Cluster in one of the two ways. The cell has the number of classes that remain."""
-        wanted, distances, flops = lab.shared("flops", partial(self.distances, lab), per="experiment")
+        wanted, distances, flops = lab.shared("flops", partial(self.distances, lab), per="experiment", alone=True)
         done = partition(distances, wanted, way=WAYS[case], seed=seed)
         sizes = np.sort(np.bincount(done.labels)).tolist()
         return Cell({case: done.clusters}, more={"flops": flops, "sizes": [sizes], "passes": [done.passes]})
