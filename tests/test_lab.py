@@ -12,7 +12,7 @@ import pytest
 from commands import answer, kilt, refused
 from kilt.errors import RunError
 from kilt_lab import results
-from kilt_lab.benchmarks.measure import Figure
+from kilt_lab.benchmarks.measure import Figure, optional_peer
 from kilt_lab.claims import FAILS, HOLDS
 from kilt_lab.cli import reproduce
 from kilt_lab.menu import EXPERIMENTS
@@ -273,10 +273,9 @@ def test_render_in_a_clone():
     assert kilt("lab", "render", "--check").stdout == ""
 
 
-def test_the_source_of_a_result_is_short():
-    """A command that names many rows is printed without their names."""
-    rows = " ".join(f"'--only=a row, {k}'" if k % 2 else f"--only=row-{k}" for k in range(5))
-    assert _command(f"kilt reproduce figure-6 {rows} --runs=3") == (
-        "`kilt reproduce figure-6 --runs=3` with `--only` for 5 rows"
+def test_a_peer_that_is_not_installed_is_named(capsys):
+    assert optional_peer("no_such_peer.part", "no-such-peer") is None
+    assert capsys.readouterr().err == (
+        "no_such_peer is left out (No module named 'no_such_peer'): pip install no-such-peer\n"
     )
-    assert _command("kilt reproduce figure-6 --only=here") == "`kilt reproduce figure-6 --only=here`"
+    assert optional_peer("math", "math").pi > 3

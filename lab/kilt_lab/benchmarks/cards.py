@@ -14,7 +14,7 @@ from kilt.cards.deck import FULL
 from kilt.cards.equity import complete_boards, strengths_on_boards
 from kilt.cards.hands import count_categories, strengths
 from kilt.cards.isomorphism import Isomorphism
-from kilt_lab.benchmarks.measure import Figure, interleaved, required_peer
+from kilt_lab.benchmarks.measure import Figure, interleaved, optional_peer, required_peer
 
 Contestant: TypeAlias = dict[str, Callable[[], object]]
 SEVEN, PEER_HANDS, BOARDS, ROUNDS = 500_000, 20_000, 2_000, 9
@@ -22,9 +22,8 @@ SEVEN, PEER_HANDS, BOARDS, ROUNDS = 500_000, 20_000, 2_000, 9
 
 def _eval7(cards: ByteArray) -> Contestant:
     """Return eval7, a compiled evaluator called from Python, as a contestant; empty if it is not installed."""
-    try:
-        import eval7
-    except ImportError:
+    eval7 = optional_peer("eval7", "eval7")
+    if eval7 is None:
         return {}
     deck = [eval7.Card(name) for name in FULL.names]
     hands = [[deck[card] for card in row] for row in cards.tolist()]

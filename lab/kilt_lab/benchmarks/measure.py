@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Callable, Mapping
 from importlib import import_module
 from resource import RUSAGE_SELF, getrusage
@@ -75,6 +76,15 @@ def required_peer(module: str, name: str) -> Any:
         raise MissingPeerError(
             f"{name}, which this benchmark compares itself with, is not installed: pip install 'kilt[peers]'"
         ) from None
+
+
+def optional_peer(module: str, packages: str) -> Any:
+    """Return a module of a program that is compared if it is installed; otherwise say why not, and return None."""
+    try:
+        return import_module(module)
+    except ImportError as error:
+        sys.stderr.write(f"{module.split('.')[0]} is left out ({error}): pip install {packages}\n")
+        return None
 
 
 def interleaved(contestants: dict[str, Callable[[], object]], rounds: int = 5, rest: float = 0.0) -> dict[str, float]:

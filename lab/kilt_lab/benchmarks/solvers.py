@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import redirect_stdout
+from importlib import import_module
 from io import StringIO
 from math import log
 from time import perf_counter
@@ -18,7 +19,7 @@ from kilt.solve.tables.memory import TreeTables
 from kilt.tree.best_response import exploitability, uniform
 from kilt.tree.flat import flat_tree
 from kilt.tree.vector import VectorGame
-from kilt_lab.benchmarks.measure import Figure, interleaved, peak_gb, required_peer
+from kilt_lab.benchmarks.measure import Figure, interleaved, optional_peer, peak_gb, required_peer
 
 ROUNDS = 5
 
@@ -75,17 +76,15 @@ def _contest(name: str) -> list[Figure]:
 
 def _lite_efg(name: str) -> list[Figure]:
     """Measure plain CFR of kilt and of LiteEFG, with one thread each; empty if LiteEFG is not installed."""
-    try:
-        import LiteEFG
-        import pyspiel
-        from LiteEFG.baselines import CFR
-    except ImportError:
+    pyspiel, cfr = required_peer("pyspiel", "open_spiel"), optional_peer("LiteEFG.baselines.CFR", "LiteEFG pandas")
+    if cfr is None:
         return []
     contest = CONTESTS[name]
     solver = Cfr(TreeTables(VectorGame(load_game(contest.ours))), "cfr")
     with redirect_stdout(StringIO()):  # it prints a banner
-        graph = CFR.graph()
-        peer = LiteEFG.OpenSpielEnv(pyspiel.load_game(contest.theirs), traverse_type="Enumerate", regenerate=False)
+        graph = cfr.graph()
+        environment, there = import_module("LiteEFG").OpenSpielEnv, pyspiel.load_game(contest.theirs)
+        peer = environment(there, traverse_type="Enumerate", regenerate=False)
         peer.set_graph(graph)
 
     def iterate() -> None:
