@@ -7,7 +7,7 @@ import pytest
 from kilt.evaluate.evaluator import evaluator_for
 from kilt.solve.problem import ABSTRACT, DISK
 from kilt.solve.registry import ALGORITHMS, make_solver
-from kilt.solve.variants import VARIANTS
+from kilt.solve.variants import BOUNDED, VARIANTS
 from written_out import problem_of
 
 GAMES = ("kuhn", "leduc", "one-card", "bluff-1-1")
@@ -20,7 +20,7 @@ OUTCOME = dict(zip(GAMES, [(50_000, 0.02), (500_000, 0.3), (50_000, 0.04), (500_
 DRAWN = dict(zip(GAMES, [(3000, 0.03), (4000, 0.3), (4000, 0.1), (400, 0.3)], strict=True))
 EXACT = dict.fromkeys(GAMES, (1, 1e-8))
 KINDS = {
-    **dict.fromkeys(VARIANTS, FULL),
+    **dict.fromkeys(VARIANTS | BOUNDED, FULL),
     "cfr+current": CURRENT,
     "cfr-br": RESPONDING,
     **dict.fromkeys(["external", "pure"], SAMPLED),

@@ -16,7 +16,9 @@ from kilt.solve.opponents import OPPONENTS, SCHEMES
 from kilt.solve.solver import normalised
 from kilt.solve.tables.flat import FlatTables
 from kilt.solve.tables.memory import TreeTables, learning_walk
-from kilt.solve.variants import STEADY, VARIANTS, discounts
+from kilt.solve.tables.two_bytes import TwoByteGame, TwoByteTables
+from kilt.solve.variants import BOUNDED, STEADY, VARIANTS, discounts
+from kilt.strategy.model import DecisionLayout
 from kilt.tree import best_response as flat
 from kilt.tree import vector_arrays as kernels
 from kilt.tree.flat import FlatTree, flat_tree
@@ -457,3 +459,46 @@ def test_many_games_share_their_threads():
     games += [VectorGame(rules, threads=2) for _ in range(9)]
     values = {game.exploitability(game.table()) for game in games}
     assert len(values) == 1 and threading.active_count() == before
+
+
+@pytest.mark.parametrize("name", BOUNDED)
+def test_bounded_steps_scale_up_earlier_regrets(name):
+    """The second iteration of player 0, from its regrets by plain CFR from the same state."""
+    game = VectorGame(load_game("leduc"))
+    solver, plain = Cfr(TreeTables(game), name), Cfr(TreeTables(game), "cfr")
+    solver.step(1)
+    plain.restore(solver.state())
+    before = solver.tables.regret.copy()
+    solver.step(1)
+    plain.step(1)
+    gained, variant = plain.tables.regret - before, BOUNDED[name]
+    scaled = 0
+    layout = DecisionLayout.of_vectors(game)
+    for row, end, actor in zip(layout.start[:-1], layout.start[1:], layout.actor, strict=True):
+        if actor == 0:
+            here = slice(row, end)
+            new, old = np.maximum(gained[here], 0).sum(axis=0), np.maximum(before[here], 0).sum(axis=0)
+            factor = np.clip(2 * variant.inertia * new / np.maximum(old, 1e-37), 1, 16)
+            total = np.where(before[here] > 0, factor * before[here], before[here]) + gained[here]
+            above, below, *_ = discounts(variant, 2, 1)[0]
+            np.testing.assert_allclose(
+                solver.tables.regret[here], total * np.where(total > 0, above, below), atol=1e-12
+            )
+            scaled += np.count_nonzero((factor > 1) & (old > 0))
+    assert scaled > 10
+
+
+def test_bounded_steps_are_refused_where_columns_are_not_hands():
+    game = VectorGame(load_game("leduc"))
+    for tables in (FlatTables(flat_tree(load_game("leduc")).nodes), TreeTables(game, scheme="pcs")):
+        with pytest.raises(GameError, match="only full passes over tables with a column for each hand"):
+            Cfr(tables, "dcfr-bounded")
+
+
+def test_bounded_steps_with_two_bytes_an_entry():
+    game = TwoByteGame(VectorGame(load_game("leduc")))
+    solver = Cfr(TwoByteTables(game), "dcfr+bounded")
+    solver.step(200)
+    assert game.exploitability(solver.average()) < 0.01
+    with pytest.raises(GameError, match="two bytes support only variants without negative regrets"):
+        Cfr(TwoByteTables(game), "dcfr-bounded")

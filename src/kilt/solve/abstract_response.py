@@ -22,7 +22,7 @@ from kilt.tree.rule import Discount
 from kilt.tree.vector_arrays import FOLLOW, Table
 from kilt.tree.walks import Walk
 
-_SUM = Discount(1.0, 1.0, 1.0, 1.0, 1.0, False)  # no discounts, equal weights
+_SUM = Discount(1.0, 1.0, 1.0, 1.0, 1.0)  # no discounts, equal weights
 
 
 def abstract_responses(game: BucketedGame, strategy: Table) -> tuple[Table, tuple[float, float]]:

@@ -34,6 +34,7 @@ from functools import partial
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from kilt.arrays import Array, FloatArray, IntArray
+from kilt.errors import GameError
 from kilt.jit import kernel
 from kilt.solve.learning_kernels import PlayerTables, add_average, add_regrets, blend
 from kilt.solve.variants import Variant, discounts, variant_named
@@ -121,6 +122,7 @@ class Tables(ABC):
 
     iterations: int = 0  # completed iterations
     sampled = False  # whether a pass reaches only a part of the tables: then sums are weighted, not discounted
+    by_hand = False  # whether columns are hands and passes reach the whole tables: then steps can be bounded
     groups: Sequence[Sequence[Turn]] = (SELF_PLAY,)  # the turns of an iteration; groups are independent of each other
 
     def prepare(self, variant: Variant) -> None:  # noqa: B027, not all have something to do
@@ -198,6 +200,10 @@ class Cfr(Generic[T]):
         self, tables: T, variant: str | Variant = "cfr+", shares: Callable[[Any], Any] = lambda strategy: strategy
     ) -> None:
         self.tables, self.variant, self.shares = tables, variant_named(variant), shares
+        if self.variant.inertia and not tables.by_hand:
+            raise GameError(
+                "only full passes over tables with a column for each hand, on the CPU, support bounded steps: use dcfr+"
+            )
         tables.prepare(self.variant)
 
     @property

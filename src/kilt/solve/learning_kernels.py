@@ -15,6 +15,8 @@ from kilt.tree.rule import TINY, Discount, updated_average, updated_regret, upda
 from kilt.tree.vector_arrays import DECISION, Hand, Nodes, Scope, Table, TableLayout, Vectors, Visit
 from kilt.tree.vector_kernels import follow
 
+LARGEST_FACTOR = 16.0  # of earlier regrets in an iteration, where there were hardly any
+
 NO_ROWS: IntArray = np.empty(0, dtype=np.int64)
 
 
@@ -113,6 +115,43 @@ def update_regrets(
     for hand in range(start, end):
         gained = value[child, hand] - value[here, hand]
         regret[row, hand] = updated_regret(regret[row, hand], gained, least, weight, above, below)
+
+
+@subkernel
+def bound_steps(
+    value: FloatArray,
+    child: int,
+    here: int,
+    actions: int,
+    start: Hand,
+    end: Hand,
+    inertia: float,
+    regret: Table,
+    first: int,
+    step: int,
+    scale: FloatArray,
+) -> None:
+    """Scale up the earlier regrets of each hand at a decision, so that new ones change the strategy only a little.
+
+    Positive regrets of the iteration, times `inertia`, are at most the sum of positive earlier ones. `scale` is scratch
+    memory [2, hand].
+    """
+    number = value.dtype.type
+    zero, one, rate, least, most = number(0), number(1), number(inertia), number(TINY), number(LARGEST_FACTOR)
+    for hand in range(start, end):
+        scale[0, hand] = zero
+        scale[1, hand] = zero
+    for a in range(actions):
+        for hand in range(start, end):
+            scale[0, hand] += max(value[child + a, hand] - value[here, hand], zero)
+            scale[1, hand] += max(regret[first + a * step, hand], zero)
+    for hand in range(start, end):
+        factor = rate * scale[0, hand] / max(scale[1, hand], least)
+        scale[0, hand] = min(max(factor, one), most)
+    for a in range(actions):
+        for hand in range(start, end):
+            earlier = regret[first + a * step, hand]
+            regret[first + a * step, hand] = max(earlier, zero) * scale[0, hand] + min(earlier, zero)
 
 
 @subkernel
@@ -254,6 +293,20 @@ def add_regrets(
             first, step = stored_row(own.layout, visit, number)
             if len(own.decisions) > 0:
                 follow(regret, bucket, visit.board, first, step, nodes.children[node], child, here, begin, end, vectors)
+            if discount.inertia > 0 and len(bucket) == 0:
+                bound_steps(
+                    value,
+                    child,
+                    here,
+                    nodes.children[node],
+                    begin,
+                    end,
+                    discount.inertia,
+                    regret,
+                    first,
+                    step,
+                    vectors.scale,
+                )
             for a in range(nodes.children[node]):
                 if len(bucket):
                     accumulate_regrets(

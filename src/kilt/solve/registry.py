@@ -42,7 +42,7 @@ from kilt.solve.tables.flat import FlatTables
 from kilt.solve.tables.memory import TreeTables
 from kilt.solve.tables.pairs import PairTables
 from kilt.solve.tables.two_bytes import TwoByteGame, TwoByteProblem, TwoByteTables
-from kilt.solve.variants import HORIZON, STEADY, VARIANTS, Variant
+from kilt.solve.variants import HORIZON, STEADY, VARIANTS, Variant, variant_named
 from kilt.tree.walks import FULL_WIDTH
 
 EXTERNAL, JOINT, DEFAULT_BASE = "external", "joint", "cfr+"
@@ -106,7 +106,7 @@ class Algorithm(NamedTuple):
 
 def _tables_of(variant: str | Variant) -> int:
     """Return how many tables a variant of CFR stores: regrets, averages and, if it predicts, the last regrets."""
-    return 2 + ((VARIANTS[variant] if isinstance(variant, str) else variant).predictive > 0)
+    return 2 + (variant_named(variant).predictive > 0)
 
 
 def _full_width(variant: str | Variant) -> dict[str, Make]:
@@ -126,6 +126,15 @@ def _full_width(variant: str | Variant) -> dict[str, Make]:
 
     vectors = VectorMethod(vector, tables, threads=True, gpu=True)
     return {FLAT: FlatMethod(flat, tables), VECTOR: vectors, ABSTRACT: WalkMethod(abstract, tables)}
+
+
+def _by_hand(variant: str) -> dict[str, Make]:
+    """Return the method of a variant of CFR that needs tables with a column for each hand."""
+
+    def vector(problem: VectorProblem, seed: int) -> Solver:
+        return Cfr(TreeTables(problem.game, problem.dtype), variant)
+
+    return {VECTOR: VectorMethod(vector, threads=True)}
 
 
 def _bucketed(problem: AbstractProblem, variant: str | Variant, **how: Any) -> Solver:
@@ -360,6 +369,10 @@ ALGORITHMS: dict[str, Algorithm] = {
         f"predictive CFR+ whose average has an exponent that changes over {HORIZON:,} iterations: HS-PCFR+(30)",
         _full_width("hs-pcfr+"),
     ),
+    "dcfr-bounded": Algorithm("discounted CFR (1, 0, 5) with bounded steps", _by_hand("dcfr-bounded")),
+    "dcfr+bounded": Algorithm(
+        "discounted CFR by regret matching+ (1, −∞, 5) with bounded steps", _by_hand("dcfr+bounded")
+    ),
     "cfr-br": Algorithm(
         "CFR against best responses; cfr-br:1 against a hybrid that learns in the first round, cfr-br:2:linear with "
         "another variant of CFR, and so on",
@@ -423,7 +436,7 @@ def algorithm_named(name: str) -> Algorithm:
         and (not colon or (variant in _LEARNING and variant in STEADY and int(trunk)))
     ):
         return ALGORITHMS[plain]._replace(make=_cfr_br(int(trunk), variant or "cfr"))
-    if plain in UNSIGNED and more == "compact":
+    if plain in (*UNSIGNED, "dcfr+bounded") and more == "compact":
         return ALGORITHMS[plain]._replace(make=_compact(plain))
     if name == "cfr+disk:average":
         return ALGORITHMS[plain]._replace(make=_on_disk("cfr+", averaging=True))

@@ -32,7 +32,10 @@ class Discount(NamedTuple):
     average: float  # k
     weight: float  # w
     average_weight: float  # v
-    predictive: float  # share of the last regrets that the next strategy expects to occur once more
+    # Bound on the regrets of an iteration, as a share of the sum of earlier ones, is 1 / `inertia`; 0: no bound. See
+    # `learning_kernels.bound_steps`.
+    inertia: float = 0.0
+    predictive: float = 0.0  # share of the last regrets that the next strategy expects to occur once more
 
 
 @inlined

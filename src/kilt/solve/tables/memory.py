@@ -69,7 +69,7 @@ def iterate(
     boards, mine, theirs = sampled
     first, stride = numbers
     for t in range(len(rows)):
-        discount = Discount(rows[t, 0], rows[t, 1], rows[t, 2], rows[t, 3], rows[t, 4], predictive)
+        discount = Discount(rows[t, 0], rows[t, 1], rows[t, 2], rows[t, 3], rows[t, 4], rows[t, 5], predictive)
         for turn in range(len(turns)):
             player, own, other, task, offset = turns[turn]
             if whole and boards:
@@ -190,7 +190,7 @@ class TreeTables(TableState, Tables):
         self._vectors = game.game if isinstance(game, BucketedGame) else game
         self.opponent = Opponent.named(self._vectors, opponent, scheme, trunk, hands=game is self._vectors)
         self.scheme, self.groups = self.opponent.scheme, self.opponent.groups
-        self.sampled = self.scheme.boards
+        self.sampled, self.by_hand = self.scheme.boards, self._vectors is game and self.scheme == FULL_WIDTH
         self.seed = np.array(seed % 2**64, dtype=np.uint64)
         self._tree, self._root, self._restriction = self._vectors.tree, root or NO_CHOICE, restriction
         if root is not None:

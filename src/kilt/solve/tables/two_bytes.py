@@ -381,7 +381,7 @@ class TwoByteTables(PartTables):
         The game to solve. Variants with negative regrets or prediction are refused.
     """
 
-    dtype = SINGLE
+    dtype, by_hand = SINGLE, True
 
     def __init__(self, game: TwoByteGame) -> None:
         self.game, self.vectors = game, game.game

@@ -58,7 +58,7 @@ def learning_of(
     restricted : bool
         Whether the player is restricted, and does not play the learnt strategy.
     """
-    above, below, average, weight, average_weight, predictive = discount
+    above, below, average, weight, average_weight, _, predictive = discount
     numbers = above, below, weight, average, average_weight, predictive, noise
     return np.array((*numbers, regrets, averages, restricted), LEARNING)
 
