@@ -21,7 +21,6 @@ from kilt_lab.render import (
     BLOCK,
     NOT_RUN,
     QUOTED,
-    _command,
     aims,
     by_hand,
     changed,
