@@ -21,6 +21,7 @@ from kilt_lab.render import (
     BLOCK,
     NOT_RUN,
     QUOTED,
+    _command,
     aims,
     by_hand,
     changed,
@@ -278,3 +279,12 @@ def test_a_peer_that_is_not_installed_is_named(capsys):
         "no_such_peer is left out (No module named 'no_such_peer'): pip install no-such-peer\n"
     )
     assert optional_peer("math", "math").pi > 3
+
+
+def test_the_source_of_a_result_is_short():
+    """A command that names many rows is printed without their names."""
+    rows = " ".join(f"'--only=a row, {k}'" if k % 2 else f"--only=row-{k}" for k in range(5))
+    assert _command(f"kilt reproduce figure-6 {rows} --runs=3") == (
+        "`kilt reproduce figure-6 --runs=3` with `--only` for 5 rows"
+    )
+    assert _command("kilt reproduce figure-6 --only=here") == "`kilt reproduce figure-6 --only=here`"
