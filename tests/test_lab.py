@@ -3,6 +3,7 @@
 import ast
 import json
 import re
+import sys
 import tomllib
 from pathlib import Path
 
@@ -273,7 +274,8 @@ def test_render_in_a_clone():
     assert kilt("lab", "render", "--check").stdout == ""
 
 
-def test_a_peer_that_is_not_installed_is_named(capsys):
+def test_a_peer_that_is_not_installed_is_named(capsys, monkeypatch):
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
     assert optional_peer("no_such_peer.part", "no-such-peer") is None
     assert capsys.readouterr().err == (
         "no_such_peer is left out (No module named 'no_such_peer'): pip install no-such-peer\n"

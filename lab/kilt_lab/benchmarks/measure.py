@@ -79,11 +79,15 @@ def required_peer(module: str, name: str) -> Any:
 
 
 def optional_peer(module: str, packages: str) -> Any:
-    """Return a module of a program that is compared if it is installed; otherwise say why not, and return None."""
+    """Return a module of a program that is compared if it is installed.
+
+    Without it, return None, and say so in a terminal.
+    """
     try:
         return import_module(module)
     except ImportError as error:
-        sys.stderr.write(f"{module.split('.')[0]} is left out ({error}): pip install {packages}\n")
+        if sys.stderr.isatty():
+            sys.stderr.write(f"{module.split('.')[0]} is left out ({error}): pip install {packages}\n")
         return None
 
 
