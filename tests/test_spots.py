@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+import kilt as kilt_api
 from commands import answer, kilt, refused
 from kilt.cards.deck import FULL
 from kilt.errors import GameError, KiltError, RunError
@@ -21,8 +22,10 @@ from kilt.solve.lp import solve_lp
 from kilt.solve.tables.memory import TreeTables
 from kilt.solve.tables.two_bytes_kernels import PackedDecisions, read_entries, write_entries
 from kilt.spots.line import UNIT, word_of
+from kilt.spots.run_spec import SUPPORTED
 from kilt.spots.saved import open_spot, read_spot
 from kilt.spots.solving import BOARD_SECONDS, SpotBudget, cost_of, solution_of
+from kilt.spots.specs import spec_for
 from kilt.spots.spot import Spot
 from kilt.spots.spot_tree import SpotTree
 from kilt.tree import vector
@@ -528,6 +531,34 @@ def test_commands(solution, tmp_path, monkeypatch):
     with pytest.raises(RunError, match="nothing does not exist: give the folder"):
         open_spot("nothing")
     assert "board and pot" in refused("spot", "solve", "--ranges", "AA", "KK")
+
+
+@pytest.mark.parametrize("algorithm", SUPPORTED)
+def test_algorithms_come_to_the_same_values(solution, algorithm):
+    spot, _, _ = solution
+    found = spot.solve(0.1, algorithm=algorithm)
+    assert found.exploitability_percent <= 0.1
+    assert found.values == pytest.approx(spot.solve(0.1).values, abs=2e-3 * spot.pot)
+
+
+def test_a_run_keeps_its_algorithm(solution, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    spot, _, _ = solution
+    (tmp_path / "spot.toml").write_text(spot.toml())
+    new = "spot", "solve", "spot.toml", "--iterations", 4
+    answer(*new, "--out", "kept", "--algorithm", "dcfr-bounded")
+    assert RunFolder.open(tmp_path / "kept").identity.algorithm == "dcfr-bounded"
+    unbroken = kilt_api.solve(spot, "dcfr-bounded", iterations=8).values
+    assert answer("spot", "solve", "kept", "--iterations", 8)["values"] == pytest.approx(unbroken, rel=1e-12)
+    assert spec_for(tmp_path / "kept").algorithm == "dcfr-bounded"
+    assert "leave out `algorithm`" in refused("estimate", "kept", "-a", "dcfr+")
+    assert "leave out everything but" in refused("spot", "solve", "kept", "-a", "dcfr+")
+    assert "dcfr-bounded on " in kilt("estimate", "spot.toml", "-a", "dcfr-bounded").stderr
+    assert "use one of cfr, cfr+" in refused(*new, "-a", "pcfr+")  # which needs a third table
+    assert "hold no negative regrets" in refused(*new, "-a", "dcfr-bounded", "--set", "compact=true")
+    assert "solve the spot on the CPU" in refused(*new, "-a", "dcfr-bounded", "--device", "gpu")
+    with pytest.raises(RunError, match="neither `seed` nor `against`"):
+        kilt_api.solve(spot, seed=1)
 
 
 def test_memory_that_does_not_suffice_is_said_before_work(monkeypatch):

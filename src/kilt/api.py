@@ -43,7 +43,7 @@ from kilt.strategy.blueprint import Blueprint
 @overload
 def solve(
     what: Spot,
-    algorithm: None = None,
+    algorithm: str | None = None,
     *,
     iterations: int | None = None,
     seconds: float | None = None,
@@ -115,8 +115,8 @@ def solve(
     ['c', 'f']
     """
     if isinstance(what, Spot):
-        if algorithm is not None or seed is not None or against is not None:
-            raise RunError("a spot has its own algorithm: omit `algorithm`, `seed` and `against`")
+        if not isinstance(algorithm, str | None) or seed is not None or against is not None:
+            raise RunError("a spot takes the name of an algorithm, and neither `seed` nor `against`: omit them")
         return what.solve(
             target,
             iterations=iterations,
@@ -125,6 +125,7 @@ def solve(
             folder=folder,
             on_step=on_step,
             device=device or CPU,
+            algorithm=algorithm,
         )
     run = start_run(
         what,

@@ -66,6 +66,7 @@ def solve(
         ),
     ] = None,
     keys: Annotated[list[str] | None, options.SET] = None,
+    algorithm: Annotated[str | None, options.ALGORITHM] = None,
     target: Annotated[str | None, options.TARGET] = None,
     iterations: Annotated[int | None, options.ITERATIONS] = None,
     seconds: Annotated[float | None, options.TIME] = None,
@@ -102,7 +103,7 @@ def solve(
     }
     said = options.settings(keys) | {name: value for name, value in said.items() if value is not None}
     resume, file = (what, None) if what and what.is_dir() else (None, what)
-    if resume and (said or save):
+    if resume and (said or save or algorithm):
         raise RunError(f"{resume} says which spot it is: leave out everything but --target, --iterations and --time")
     if resume:
         require_kept(resume)
@@ -113,7 +114,7 @@ def solve(
     begun = RunFolder.open(resume) if resume else None
     budget = SpotBudget(parse_target(target), iterations, seconds)
     with waiting("writing out the tree …"):
-        run = spot.begin(budget, threads=threads, save=save, begun=begun, device=device)
+        run = spot.begin(budget, threads=threads, save=save, begun=begun, device=device, algorithm=algorithm)
     cost = cost_of_run(run)
     usual = in_time(USUAL * (cost.iteration or 0))
     say(f"{run.spec.description}: {cost}, usually {usual} to {TARGET:g}% of the pot")

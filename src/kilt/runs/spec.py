@@ -2,7 +2,7 @@
 
 `Spec` is the interface that `build` needs; `WholeSpec` specifies an unabstracted game.
 
-An abstract game is a `kilt.runs.plan.RunPlan`, a subgame a `kilt.spots.spot.SpotSpec`.
+An abstract game is a `kilt.runs.plan.RunPlan`, a subgame a `kilt.spots.run_spec.SpotSpec`.
 """
 
 from __future__ import annotations

@@ -17,8 +17,9 @@ from kilt.records import read_toml
 from kilt.runs.build import What, spec_in, spec_of
 from kilt.runs.folder import RunFolder
 from kilt.runs.spec import NOTHING, Spec
+from kilt.spots.run_spec import SpotSpec
 from kilt.spots.saved import read_spot, require_kept
-from kilt.spots.spot import Spot, SpotSpec
+from kilt.spots.spot import Spot
 
 
 def spec_for(what: What | Spot, values: Mapping[str, object] = NOTHING) -> Spec:
@@ -33,7 +34,7 @@ def spec_for(what: What | Spot, values: Mapping[str, object] = NOTHING) -> Spec:
         .toml file; or the folder of a run or of a spot. Names of ready-made games come before folders.
     values : mapping
         Values for keys of the configuration, such as ``{"solver.threads": 2}``. None leaves a key unchanged. A run has
-        an algorithm that cannot be changed; a spot takes only "solver.threads" and "solver.device".
+        an algorithm that cannot be changed; a spot takes only "solver.algorithm", "solver.threads" and "solver.device".
 
     Raises
     ------
@@ -44,11 +45,12 @@ def spec_for(what: What | Spot, values: Mapping[str, object] = NOTHING) -> Spec:
     spot = what if isinstance(what, Spot) else _spot_at(path)
     given: dict[str, Any] = {key: value for key, value in values.items() if value is not None}
     if spot:
-        if key := next(iter(given.keys() - {"solver.threads", "solver.device"}), None):
+        if key := next(iter(given.keys() - {"solver.algorithm", "solver.threads", "solver.device"}), None):
             key = key.rpartition(".")[2]
             raise RunError(f"a spot has its own {key}: leave out `{key}`")
         begun = RunFolder.open(path) if path and path.is_dir() else None
-        return SpotSpec.of(spot, given.get("solver.threads", 1), given.get("solver.device"), begun)
+        threads, algorithm = given.get("solver.threads", 1), given.get("solver.algorithm")
+        return SpotSpec.of(spot, threads, given.get("solver.device"), begun, algorithm=algorithm)
     if path and path.is_dir():
         if "solver.algorithm" in given:
             raise RunError(f"{path} is a run, which has its algorithm: leave out `algorithm`")

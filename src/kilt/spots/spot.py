@@ -20,42 +20,28 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from kilt import artifact
 from kilt.abstraction.actions import NEAR, ActionAbstraction
 from kilt.arrays import FloatArray
-from kilt.config import SPOT
-from kilt.cost import Cost
 from kilt.errors import CardError, GameError, KiltError, RunError, quoted, shortened
 from kilt.games import load_game
 from kilt.games.gamedef import UNLIMITED
 from kilt.games.holdem import Betting, Holdem
 from kilt.games.subgame import Subgame, subgame
-from kilt.gpu import require_gpu
 from kilt.notebook import Drawable, html_table
 from kilt.records import Record
-from kilt.runs.budget import Budget, Step
+from kilt.runs.budget import Step
 from kilt.runs.build import build
-from kilt.runs.folder import RunFolder, RunIdentity
+from kilt.runs.folder import RunFolder
 from kilt.runs.run import Run
-from kilt.runs.spec import Spec, Tick
-from kilt.solve.cfr import Cfr
-from kilt.solve.problem import CPU, Problem, VectorProblem, precision_of, require_device
-from kilt.solve.registry import make_solver
-from kilt.solve.solver import Solver
-from kilt.solve.tables.two_bytes import TwoByteGame, TwoByteProblem, TwoByteTables
+from kilt.solve.problem import CPU
 from kilt.spots.bets import menu_of, require_given, require_legal, require_used
 from kilt.spots.line import UNIT, read_actions
 from kilt.spots.locks import Lock, locked_strategies, read_lock
+from kilt.spots.run_spec import SpotSpec
 from kilt.spots.solution import SpotSolution
 from kilt.spots.solving import (
-    ALGORITHM,
-    SMALL,
-    TABLES,
     SpotBudget,
-    SpotEvaluator,
-    cost_of,
     in_chips,
-    next_measurement,
     parse_target,
     solution_of,
 )
@@ -288,6 +274,7 @@ class Spot(Record, Drawable):
         save: Path | None = None,
         begun: RunFolder | None = None,
         device: str | None = None,
+        algorithm: str | None = None,
     ) -> Run:
         """Return a run that solves the spot, either new or resumed.
 
@@ -303,6 +290,8 @@ class Spot(Record, Drawable):
             Folder of a run on the same spot, which is resumed.
         device : str, optional
             Where the spot is solved: "cpu", or "gpu" for an NVIDIA graphics card. Default: that of `begun`, or "cpu".
+        algorithm : str, optional
+            A variant of CFR, such as "dcfr-bounded". Default: that of `begun`, or "dcfr+".
 
         Returns
         -------
@@ -312,9 +301,10 @@ class Spot(Record, Drawable):
         Raises
         ------
         RunError
-            If the tables do not fit into memory, the folder holds something else, or there is no GPU.
+            If the tables do not fit into memory, the folder holds something else, there is no GPU, or the algorithm is
+            not supported.
         """
-        spec = SpotSpec.of(self, threads, device, begun, stored=save is not None)
+        spec = SpotSpec.of(self, threads, device, begun, algorithm=algorithm, stored=save is not None)
         limits = begun.budget if begun and budget == SpotBudget() else budget.with_target_in_chips(self.pot)
         return build(spec, begun.path if begun else save, resumes=begun is not None, budget=limits)
 
@@ -335,6 +325,7 @@ class Spot(Record, Drawable):
         on_step: Callable[[Step], object] = lambda step: None,
         device: str = CPU,
         save: str | Path | None = None,
+        algorithm: str | None = None,
     ) -> SpotSolution:
         """Solve the spot to strategies that are close to a Nash equilibrium.
 
@@ -352,6 +343,8 @@ class Spot(Record, Drawable):
             Called with each measurement.
         device : str
             Where the spot is solved: "cpu", or "gpu" for an NVIDIA graphics card.
+        algorithm : str, optional
+            A variant of CFR, such as "dcfr-bounded". Default: "dcfr+".
         save : str or Path, optional
             The name of `folder` in kilt 0.1. Deprecated; removed in kilt 0.3.
 
@@ -369,7 +362,8 @@ class Spot(Record, Drawable):
             warnings.warn("Spot.solve(save=…) is now Spot.solve(folder=…)", DeprecationWarning, 2)
         kept = folder or save
         budget = SpotBudget(parse_target(target), iterations, seconds)
-        run = self.begin(budget, threads=threads, save=Path(kept) if kept else None, device=device)
+        where = Path(kept) if kept else None
+        run = self.begin(budget, threads=threads, save=where, device=device, algorithm=algorithm)
         steps = []
         for step in run:
             steps.append(step)
@@ -381,120 +375,3 @@ class Spot(Record, Drawable):
         """The number of hands in each player's range."""
         first, second = np.count_nonzero(self.subgame.weights, axis=1).tolist()
         return first, second
-
-
-@dataclass(frozen=True)
-class SpotSpec(Spec):
-    """A spot to solve, with the algorithm, the device and the number of threads.
-
-    Parameters
-    ----------
-    spot : Spot
-    algorithm : str
-    threads : int
-        Number of threads, which share the boards to come.
-    device : str
-        "cpu", or "gpu" for an NVIDIA graphics card.
-    stored : bool
-        Whether the solution is written to a folder.
-    begun : bool
-        Whether an earlier run on the spot is resumed. Its locks may contradict each other.
-    """
-
-    spot: Spot
-    algorithm: str = ALGORITHM
-    threads: int = 1
-    device: str = CPU
-    stored: bool = False
-    begun: bool = False
-
-    @classmethod
-    def of(
-        cls,
-        spot: Spot,
-        threads: int = 1,
-        device: str | None = None,
-        begun: RunFolder | None = None,
-        *,
-        stored: bool = False,
-    ) -> SpotSpec:
-        """Create the specification of a new run, or of an earlier one, which keeps its algorithm and its device."""
-        algorithm, where = (begun.identity.algorithm, begun.device) if begun else (ALGORITHM, CPU)
-        resumes = begun is not None
-        return cls(spot, algorithm, threads, require_device(device or where), stored or resumes, resumes)
-
-    @property
-    def description(self) -> str:
-        """A description for messages: the algorithm, the spot and the size of its tree."""
-        (first, second), tree, (rows, hands) = self.spot.hands, self.tree.tree, self.tree.shape
-        return (
-            f"{self.algorithm} on {self.spot.name}: {first} and {second} hands, {len(tree.nodes.kind):,} nodes, "
-            f"{(boards := len(tree.weight)):,} board{'s' * (boards > 1)} up to suits, {rows * hands:,} infoset-actions"
-        )
-
-    @property
-    def budget(self) -> Budget:
-        """The run's default limit, which is an exploitability below `TARGET` per cent of the pot."""
-        return SpotBudget().with_target_in_chips(self.spot.pot)
-
-    def schedule(self, iteration: int) -> int:
-        """Return the next iteration at which exploitability is measured."""
-        return next_measurement(iteration)
-
-    @cached_property
-    def tree(self) -> VectorGame:
-        """The public tree of the spot."""
-        return self.spot.tree(self.threads, kept=self.begun)
-
-    @property
-    def compact(self) -> bool:
-        """Whether the solver stores each number in two bytes. On the river it never does."""
-        return self.spot.compact and len(self.tree.tree.rows) > 1
-
-    def cost(self) -> Cost:
-        """Estimate the memory, disk space and time for solving the spot."""
-        return cost_of(self.tree, compact=self.compact, kept=self.stored, device=self.device)
-
-    def require_room(self, folder: Path | None) -> Cost:
-        """Check that memory, disk space and GPU suffice for the spot, and return the estimated cost.
-
-        For small spots, memory is not checked, since the check takes as long as solving a river.
-        """
-        if self.device != CPU and self.spot.compact:
-            raise RunError(
-                "compact tables on a GPU need betting that is the same in all blocks of the last round, which spots do "
-                "not have: leave out `compact`, or solve it on the CPU"
-            )
-        if self.device != CPU:
-            require_gpu()
-        cost = self.cost()
-        return cost.require() if cost.memory > SMALL else cost
-
-    def problem(self, folder: Path | None, tick: Tick, *, resumes: bool) -> Problem:
-        """Return the game to solve: the spot's public tree, and its tables' precision."""
-        if self.compact:
-            return TwoByteProblem(self.tree, TABLES)
-        return VectorProblem(self.tree, TABLES, self.device, tables=2)
-
-    def solver(self, problem: Problem) -> Solver:
-        """Return a solver for the spot, in the problem's precision."""
-        if isinstance(problem, TwoByteProblem):
-            assert isinstance(problem.walker, TwoByteGame)
-            return Cfr(TwoByteTables(problem.walker), self.algorithm)
-        return make_solver(problem, self.algorithm)
-
-    def identity(self, problem: Problem) -> RunIdentity:
-        """Return the run's identity: the spot's text, the algorithm, the device and the precision."""
-        known, where = artifact.fingerprint(self.spot.toml()), {"device": self.device}
-        identity = RunIdentity(self.spot.name, self.algorithm, 0, problem.form, known, **where)
-        return identity._replace(precision=precision_of(problem))
-
-    def evaluator(self, problem: Problem) -> SpotEvaluator:
-        """Return an object that measures the average strategy's exploitability."""
-        assert isinstance(problem, VectorProblem)
-        return SpotEvaluator(problem)
-
-    @property
-    def files(self) -> dict[str, str]:
-        """The files of a new run's folder, with the spot as a TOML file."""
-        return {SPOT: self.spot.toml()}
