@@ -41,7 +41,7 @@ def test_a_run_that_went_back_has_the_rate_of_what_follows(monkeypatch):
         SimpleNamespace(identity=SimpleNamespace(game="g", algorithm="a"), budget=Budget(1000), solver=None),
     )
     monkeypatch.setattr(show, "say", lines.append)
-    for wait in ("FIRST", "EVERY"):
+    for wait in ("FIRST", "EVERY", "SELDOM"):
         monkeypatch.setattr(show.ProgressBars, wait, 0.0)
     with solve._progress(run, [], lambda step: "") as tick:
         for iterations, seconds in ((500, 1.0), (900, 2.0), (100, 3.0), (300, 4.0)):

@@ -91,7 +91,7 @@ def test_expected_payoff_of_a_flat_tree():
 def test_large_games_are_not_written_out():
     with pytest.raises(GameError, match="more than 1,000 nodes"):
         flat_tree(load_game("leduc"), most_nodes=1000)
-    with pytest.raises(GameError, match="use a menu"):
+    with pytest.raises(GameError, match="use fewer bet sizes"):
         betting_tree(load_game("holdem.nolimit.2p"), most_nodes=100_000)
 
 
