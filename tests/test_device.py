@@ -33,7 +33,7 @@ from kilt.solve.tables.device import CompactTables, DeviceTables
 from kilt.solve.tables.drawn import SampledBoardTables
 from kilt.solve.tables.memory import TreeTables
 from kilt.solve.tables.pairs import PairTables
-from kilt.spots import spot
+from kilt.spots import run_spec
 from kilt.strategy.fixed import public_table
 from kilt.tree.gpu import compact
 from kilt.tree.gpu import device as module
@@ -101,7 +101,7 @@ def a_device():
     if not cuda_on_cpu.COMPILER:
         pytest.skip("there is neither a GPU nor a C++ compiler")
     with pytest.MonkeyPatch.context() as patch:
-        for where in (gpu, module, flops_there, compact, drawn_device, joint_device, plan, spot, experiment):
+        for where in (gpu, module, flops_there, compact, drawn_device, joint_device, plan, run_spec, experiment):
             patch.setattr(where, "require_gpu", lambda: cuda_on_cpu, raising=False)
             patch.setattr(where, "free_memory", lambda: 2**40, raising=False)
         for where in (module, flops_there, joint_device):

@@ -18,8 +18,7 @@ from kilt.solve.registry import make_solver
 from kilt.solve.resolve import resolve
 from kilt.solve.tables.device import DeviceTables
 from kilt.solve.tables.memory import TreeTables
-from kilt.spots import saved, solving
-from kilt.spots import spot as spots
+from kilt.spots import run_spec, saved, solving
 from kilt.spots.line import UNIT
 from kilt.spots.saved import open_spot
 from kilt.spots.solving import SpotBudget
@@ -68,7 +67,7 @@ def test_a_spot_by_command_is_saved_and_resumed_where_it_was_solved(spot, tmp_pa
 
     In double precision: in single precision regrets near 0 change sides, and few iterations differ by more.
     """
-    for module in (saved, solving, spots):
+    for module in (saved, solving, run_spec):
         monkeypatch.setattr(module, "TABLES", np.float64)
     wanted = spot.solve(iterations=20)
     (tmp_path / "spot.toml").write_text(spot.toml())

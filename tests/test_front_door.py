@@ -67,8 +67,8 @@ def test_a_spot(spot, solution, tmp_path):
     again = kilt.solve(spot, target="20%", folder=tmp_path / "kept")
     assert again.exploitability == solution.exploitability
     assert kilt.open_spot(tmp_path / "kept")[1].exploitability == solution.exploitability
-    with pytest.raises(RunError, match="omit `algorithm`, `seed` and `against`"):
-        kilt.solve(spot, "cfr+")
+    with pytest.raises(RunError, match="neither `seed` nor `against`"):
+        kilt.solve(spot, seed=1)
     with pytest.raises(RunError, match=r"call `kilt\.solve"):
         kilt.start_run(spot)
     with pytest.raises(RunError, match=r"the target is '3mbb': use per cent of the pot, such as 0\.5%"):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
 from kilt import artifact
 from kilt.config import SPOT
@@ -24,9 +24,6 @@ from kilt.solve.variants import BOUNDED, VARIANTS
 from kilt.spots.solving import ALGORITHM, SMALL, TABLES, SpotBudget, SpotEvaluator, cost_of, next_measurement
 from kilt.tree.vector import VectorGame
 
-if TYPE_CHECKING:
-    from kilt.spots.spot import Spot
-
 # The variants of CFR that need a table of regrets and one of averages.
 SUPPORTED = {name: variant for name, variant in (VARIANTS | BOUNDED).items() if not variant.predictive}
 
@@ -37,7 +34,7 @@ class SpotSpec(Spec):
 
     Parameters
     ----------
-    spot : Spot
+    spot : kilt.spots.spot.Spot
     algorithm : str
     threads : int
         Number of threads, which share the boards to come.
@@ -49,7 +46,7 @@ class SpotSpec(Spec):
         Whether an earlier run on the spot is resumed. Its locks may contradict each other.
     """
 
-    spot: Spot
+    spot: Any
     algorithm: str = ALGORITHM
     threads: int = 1
     device: str = CPU
@@ -59,7 +56,7 @@ class SpotSpec(Spec):
     @classmethod
     def of(
         cls,
-        spot: Spot,
+        spot: Any,
         threads: int = 1,
         device: str | None = None,
         begun: RunFolder | None = None,
@@ -104,7 +101,8 @@ class SpotSpec(Spec):
     @cached_property
     def tree(self) -> VectorGame:
         """The public tree of the spot."""
-        return self.spot.tree(self.threads, kept=self.begun)
+        tree: VectorGame = self.spot.tree(self.threads, kept=self.begun)
+        return tree
 
     @property
     def compact(self) -> bool:
